@@ -1,0 +1,80 @@
+# Every command runs in .venv, which make creates from requirements-dev.txt. See CONTRIBUTING.md.
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= auto
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+SOURCES := $(wildcard src tests examples benchmarks demo)
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+CHECKS := check-lint check-format check-mypy check-pyright check-layers
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help dev test test-slow check $(CHECKS) demo bench format lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+dev: $(VENV)/.dev ## create or update the development environment
+
+test: check ## what CI runs: check, then all tests that are not slow (ARGS="-k ..." is passed on)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev ## the slow tests (none collected is no failure)
+	$(PYTEST) -m slow -o faulthandler_timeout=0 $(ARGS) || [ $$? -eq 5 ]
+
+check: $(VENV)/.dev ## lint, format, types twice, layers; one failure fails it, all are shown
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(SYNC) $(CHECKS)
+
+check-lint: $(VENV)/.dev
+	$(BIN)/ruff check --quiet $(SOURCES)
+
+check-format: $(VENV)/.dev
+	$(BIN)/ruff format --check --quiet --diff $(SOURCES)
+
+check-mypy: $(VENV)/.dev
+	$(BIN)/mypy --no-error-summary $(SOURCES)
+
+check-pyright: $(VENV)/.dev
+	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings $(SOURCES)
+
+check-layers: $(VENV)/.dev
+	$(BIN)/lint-imports --no-logo
+
+demo: $(VENV)/.core ## a short tour; installs the package alone, without the development tools
+	$(BIN)/python demo/run.py $(ARGS)
+
+bench: $(VENV)/.core ## measure; prints numbers, judges none
+	$(BIN)/python benchmarks/first.py $(ARGS)
+
+format: $(VENV)/.dev ## rewrite the code as `make check` wants it
+	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	$(BIN)/ruff format --quiet $(SOURCES)
+
+lock: $(BIN)/python ## resolve requirements-dev.txt anew; ARGS=--upgrade also raises what is pinned
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip --disable-pip-version-check --quiet install uv
+	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		--group dev --output-file requirements-dev.txt $(ARGS) pyproject.toml
+	rm -rf $(VENV)/lock
+
+clean: ## remove the environment, caches and built files
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
+	$(PIP) --require-hashes --requirement requirements-dev.txt
+	$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $(VENV)/.core $@

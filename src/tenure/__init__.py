@@ -1,0 +1,181 @@
+"""Durable background jobs for Python: dispatch, run, account for every end.
+
+    import tenure
+
+    queue = tenure.connect("sqlite:///jobs.db")
+    worker = tenure.Worker(queue)
+
+`connect` gives a `Queue`, `Worker` runs the jobs dispatched through it. Everything public is
+importable from here; nothing is opened, started or registered by the import.
+"""
+
+from tenure._runtime.handle import WorkerHandle
+from tenure._runtime.slots import RunningJob
+from tenure.call import Call
+from tenure.clock import Clock, SystemClock
+from tenure.driver import Capability, Driver, KeeperHandle
+from tenure.errors import (
+    DuplicateJob,
+    HandlerNotFound,
+    InvalidConfiguration,
+    InvalidJob,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    JobOverdue,
+    JobPanicked,
+    JobTimedOut,
+    LeaseLost,
+    LoopBlocked,
+    PartialDispatch,
+    QueueError,
+    RuntimeUnavailable,
+    SchemaMismatch,
+    SerializationError,
+    StateTransitionError,
+    StoreError,
+    StoreUnavailable,
+    TenureError,
+    Unsupported,
+    WorkerTaskError,
+)
+from tenure.events import (
+    ErrorReported,
+    Event,
+    JobClaimed,
+    JobFenced,
+    JobSettled,
+    JobsReclaimed,
+    JobStarted,
+    LeaseEnded,
+    Observer,
+)
+from tenure.outcomes import (
+    Cancelled,
+    Completed,
+    Failed,
+    Failure,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+)
+from tenure.queue import JobHandle, Queue, connect
+from tenure.retry import RetryPolicy
+from tenure.states import State
+from tenure.types import (
+    Answer,
+    Claim,
+    ClaimRequest,
+    Counts,
+    Damaged,
+    Enqueued,
+    Exchanged,
+    Expired,
+    ExpiredHold,
+    Hold,
+    Job,
+    JobFilter,
+    Kept,
+    Move,
+    NewJob,
+    Page,
+    QueueLimit,
+    Recorded,
+    Retention,
+    Retry,
+    WorkerInfo,
+)
+from tenure.worker import Worker
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Cancelled",
+    "Capability",
+    "Claim",
+    "ClaimRequest",
+    "Clock",
+    "Completed",
+    "Counts",
+    "Damaged",
+    "Driver",
+    "DuplicateJob",
+    "Enqueued",
+    "ErrorReported",
+    "Event",
+    "Exchanged",
+    "Expired",
+    "ExpiredHold",
+    "Failed",
+    "Failure",
+    "HandlerNotFound",
+    "Hold",
+    "InvalidConfiguration",
+    "InvalidJob",
+    "Job",
+    "JobCancelled",
+    "JobClaimed",
+    "JobFailed",
+    "JobFenced",
+    "JobFilter",
+    "JobHandle",
+    "JobNotFound",
+    "JobOverdue",
+    "JobPanicked",
+    "JobSettled",
+    "JobStarted",
+    "JobTimedOut",
+    "JobsReclaimed",
+    "KeeperHandle",
+    "Kept",
+    "LeaseEnded",
+    "LeaseLost",
+    "LoopBlocked",
+    "Move",
+    "NewJob",
+    "Observer",
+    "Outcome",
+    "Page",
+    "PartialDispatch",
+    "Queue",
+    "QueueError",
+    "QueueLimit",
+    "Recorded",
+    "Released",
+    "Retention",
+    "Retried",
+    "Retry",
+    "RetryPolicy",
+    "RunningJob",
+    "RuntimeUnavailable",
+    "SchemaMismatch",
+    "SerializationError",
+    "Snoozed",
+    "State",
+    "StateTransitionError",
+    "StoreError",
+    "StoreUnavailable",
+    "SystemClock",
+    "TenureError",
+    "Unsupported",
+    "Worker",
+    "WorkerHandle",
+    "WorkerInfo",
+    "WorkerTaskError",
+    "connect",
+]
+
+__version__ = "0.1.0"
+
+
+def _present() -> None:
+    """Let tracebacks and help name public objects by where users import them from."""
+    for name in __all__:
+        item = globals()[name]
+        if getattr(item, "__module__", "").startswith("tenure."):
+            item.__module__ = "tenure"
+
+
+_present()
+del _present

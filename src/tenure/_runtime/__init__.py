@@ -1,0 +1,1 @@
+"""The worker's machinery. It sees a store only as `tenure.driver.Driver`."""

@@ -1,0 +1,379 @@
+"""Decides when to claim and how many, and judges what comes back before anything starts.
+
+It asks for as many jobs as there are free slots and never for more. The claim itself goes out
+through the recorder's loop, alone or with outcomes. It must not run a handler, and what it does not
+start it puts back or ends in the same moment.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from secrets import token_hex
+
+from msgspec.structs import replace
+
+from tenure._runtime.executor import Executor
+from tenure._runtime.loop import Backoff, first_of
+from tenure._runtime.recorder import Finished, Recorder
+from tenure._runtime.report import Reporter
+from tenure._runtime.settings import WorkerSettings
+from tenure._runtime.slots import Prefetched, Slots
+from tenure._runtime.unhandled import UnhandledNames
+from tenure.clock import Clock
+from tenure.driver import Capability, Driver
+from tenure.errors import HandlerNotFound, JobFailed, QueueError, StoreUnavailable
+from tenure.events import JobClaimed
+from tenure.handlers import HandlerSpec, nearest
+from tenure.outcomes import Cancelled, Failed, Failure, Outcome, Released
+from tenure.types import Claim, ClaimRequest, QueueLimit
+
+__all__ = ["Claimer"]
+
+_FLOOR = 0.002  # after an empty claim; hints may lie, and often
+_LULL = 0.01  # how long nothing must happen before the next due time is asked for
+_LONGEST_BACKOFF = 5.0
+_POLLS_PER_HINT = 10.0  # a hint is waited for longer than a poll, so that its end makes no claim
+
+
+class Claimer:
+    """The claiming half of one worker."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        settings: WorkerSettings,
+        handlers: Mapping[str, HandlerSpec],
+        slots: Slots,
+        recorder: Recorder,
+        executor: Executor,
+        reporter: Reporter,
+        clock: Clock,
+        spawn: Callable[[Coroutine[object, object, None], str], "asyncio.Task[None]"],
+    ) -> None:
+        self._driver = driver
+        self._settings = settings
+        self._handlers = handlers
+        self._slots = slots
+        self._recorder = recorder
+        self._executor = executor
+        self._reporter = reporter
+        self._clock = clock
+        self._spawn = spawn
+        can = driver.capabilities
+        self._can_wait = Capability.WAIT in can
+        self._can_ask_due = Capability.NEXT_DUE in can
+        self._can_delay = Capability.DELAY in can and Capability.RELEASE in can
+        self._can_release = Capability.RELEASE in can
+        self._names = frozenset(handlers) if Capability.NAMES in can else None
+        self._unhandled = UnhandledNames()
+        self._backoff = Backoff(
+            settings.poll_interval, max(settings.poll_interval, _LONGEST_BACKOFF)
+        )
+        self._closed = False
+        self._wanted = True
+        self._flying = False
+        self._unsure: ClaimRequest | None = None  # a claim whose answer was lost
+        self._broken: Exception | None = None
+        self._recovered = False
+        self._not_before = 0.0
+        self._empty_at: float | None = None  # when the last claim came back with nothing
+        self._claimed_at = 0.0
+        self._rested = asyncio.Event()  # the last claim came back short
+        self._hint: asyncio.Task[bool] | None = None
+        self._listen_from = 0.0
+        self._hint_backoff = Backoff(settings.poll_interval, _LONGEST_BACKOFF)
+        self._next_queue = 0
+
+    # --- what the recorder asks -----------------------------------------------------------------
+
+    def request(self, riding: int) -> ClaimRequest | None:
+        if self._flying or self._closed or not (self._wanted or riding):
+            return None
+        if self._clock.monotonic() < self._not_before:
+            return None
+        if self._unsure is not None:
+            request = replace(self._unsure, again=True)
+        else:
+            limit = self._slots.free + riding
+            if limit <= 0:
+                return None
+            request = self._new_request(limit)
+        self._wanted = False
+        self._flying = True
+        self._rested.clear()
+        self._slots.asked = request.limit
+        return request
+
+    def launch(self, request: ClaimRequest) -> None:
+        self._spawn(self._claim(request), "tenure-claim")
+
+    def answered(self, request: ClaimRequest, claims: Sequence[Claim], sent: float) -> None:
+        self._landed()
+        self._unsure = None
+        self._backoff.reset()
+        self._claimed_at = self._clock.monotonic()
+        self._empty_at = None if claims else self._claimed_at
+        full = len(claims) >= request.limit or _filled_by_size(request, claims)
+        listening = self._reporter.listening
+        for claim in claims:
+            if listening:
+                self._reporter.emit(JobClaimed(job=claim.job, hold=claim.hold))
+            self._judge(claim, sent)
+        if full and not self._closed:
+            self.want()
+        else:
+            self._rested.set()
+        self._slots.changed()
+
+    def failed(self, request: ClaimRequest, error: QueueError, *, report: bool) -> None:
+        self._landed()
+        if isinstance(error, StoreUnavailable) and error.ambiguous:
+            self._unsure = request
+        if report:
+            self._reporter.report(error)
+        self._not_before = self._clock.monotonic() + self._backoff.pause()
+        self._rested.set()
+        self._slots.changed()
+
+    def _landed(self) -> None:
+        self._flying = False
+        self._slots.asked = 0
+
+    def _new_request(self, limit: int) -> ClaimRequest:
+        names = self._settings.queues
+        # Each claim begins with another queue, so that a full one starves no other.
+        first = self._next_queue % len(names)
+        self._next_queue += 1
+        order = names[first:] + names[:first]
+        return ClaimRequest(
+            token=token_hex(8),
+            queues=tuple(QueueLimit(name, limit) for name in order),
+            limit=limit,
+            worker=self._settings.worker_id,
+            lease=self._settings.lease,
+            names=self._names,
+        )
+
+    async def _claim(self, request: ClaimRequest) -> None:
+        sent = self._clock.monotonic()
+        try:
+            claims = await self._driver.claim(request)
+        except QueueError as error:
+            self.failed(request, error, report=True)
+            return
+        except (Exception, asyncio.CancelledError) as error:
+            unsure = StoreUnavailable(f"the claim broke off: {error!r}", ambiguous=True)
+            self.failed(request, unsure, report=False)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            self._broken = error  # a defect: it ends the claimer's turn, which reports it
+            return
+        self.answered(request, claims, sent)
+
+    # --- when to claim --------------------------------------------------------------------------
+
+    def want(self) -> None:
+        """A claim may find something; it goes out as soon as a slot is free."""
+        self._wanted = True
+        self._recorder.wake()
+
+    def slots_freed(self) -> None:
+        if self._wanted:
+            self._recorder.wake()
+        elif not self._can_wait and not self._flying:
+            self.want()
+
+    async def turn(self) -> float:
+        """Rest after a claim that came back short, until another may find something."""
+        await self._rested.wait()
+        if self._broken is not None:
+            error, self._broken = self._broken, None
+            raise error
+        if self._closed:
+            self._rested.clear()
+            return 0.0
+        now = self._clock.monotonic()
+        if now < self._not_before:
+            return self._not_before - now
+        if not self._listen():
+            await self._rest()
+            self._listen()
+        # Where it listens anew it looks once more: nothing comes between the two unseen.
+        if self._empty_at is not None:
+            floor = self._empty_at + _FLOOR - self._clock.monotonic()
+            if floor > 0:
+                await self._clock.sleep(floor)
+        self._rested.clear()
+        self.want()
+        return 0.0
+
+    def _listen(self) -> bool:
+        """Begin to wait for a hint where nothing does so yet; whether it began."""
+        now = self._clock.monotonic()
+        if self._hint is not None:
+            if not self._hint.done():
+                return False
+            hint, self._hint = self._hint, None
+            error = None if hint.cancelled() else hint.exception()
+            if isinstance(error, QueueError):
+                # Polling takes the place of hints until they can be had again.
+                self._reporter.report(error)
+                self._listen_from = now + self._hint_backoff.pause()
+            elif error is not None:
+                raise error
+            else:
+                self._hint_backoff.reset()
+        if not self._can_wait or now < self._listen_from:
+            return False
+        self._hint = asyncio.get_running_loop().create_task(self._wait(), name="tenure-hint")
+        return True
+
+    async def _wait(self) -> bool:
+        return await self._driver.wait(
+            self._settings.queues, self._settings.poll_interval * _POLLS_PER_HINT
+        )
+
+    async def _rest(self) -> None:
+        """Wait for a hint, the next due time or the poll interval, whichever is first."""
+        end = self._claimed_at + self._settings.poll_interval
+        hints = () if self._hint is None else (self._hint,)
+        now = self._clock.monotonic()
+        if self._can_ask_due and end - now > _LULL:
+            await first_of(self._clock, _LULL, *hints)
+            if self._hint is not None and self._hint.done():
+                return
+            end = min(end, await self._next_due())
+        await first_of(self._clock, max(0.0, end - self._clock.monotonic()), *hints)
+
+    async def _next_due(self) -> float:
+        """The monotonic instant at which a waiting job falls due; far away where there is none."""
+        try:
+            due = await self._driver.next_due(self._settings.queues)
+        except QueueError as error:
+            self._reporter.report(error)
+            return float("inf")
+        now = self._clock.monotonic()
+        if due is None:
+            return float("inf")
+        return now + max(0.0, (due - self._clock.now()).total_seconds())
+
+    # --- what to do with a claim ----------------------------------------------------------------
+
+    def _judge(self, claim: Claim, sent: float) -> None:
+        job = claim.job
+        if self._closed:
+            self._release(claim, "worker shutdown before dispatch", "release_claim_after_shutdown")
+        elif self._clock.monotonic() - sent >= self._settings.lease:
+            self._release(
+                claim, "the claim was answered after its lease had run out", "release_late_claim"
+            )
+        elif job.cancel_requested:
+            self._end(claim, Cancelled("cancel requested", started=False), "cancel")
+        elif claim.damage is not None:
+            self._fail(claim, "damaged", f"the stored record is damaged: {claim.damage}")
+        elif (spec := self._handlers.get(job.name)) is None:
+            self._put_back_unhandled(claim)
+        elif (problem := self._exhausted(claim, spec)) is not None:
+            self._fail(claim, "stalled", problem)
+        elif self._slots.may_start:
+            self._executor.start(claim, spec)
+        else:
+            self._slots.ready.append(Prefetched(claim, spec, sent))
+
+    def start_ready(self) -> None:
+        """Start prefetched claims while slots are free; put back those that waited too long."""
+        while self._slots.ready and self._slots.may_start and not self._closed:
+            waiting = self._slots.ready.popleft()
+            age = self._clock.monotonic() - max(waiting.sent, self._executor.kept_at)
+            if age >= self._settings.lease:
+                self._release(
+                    waiting.claim,
+                    "its lease had run out before a slot was free",
+                    "release_late_claim",
+                )
+            else:
+                self._executor.start(waiting.claim, waiting.spec)
+
+    def _exhausted(self, claim: Claim, spec: HandlerSpec) -> str | None:
+        """Why the job may not be started again, or None. Crashes and failures count apart."""
+        if claim.stalls >= self._settings.max_stalls:
+            return (
+                f"stalled {claim.stalls} times: each time its worker was lost or its lease ran out"
+            )
+        bound = attempts_bound(claim, spec)
+        if bound is not None and claim.attempt > bound:
+            return f"worker lost on attempt {claim.attempt - 1} of {bound}"
+        return None
+
+    def _put_back_unhandled(self, claim: Claim) -> None:
+        now = self._clock.monotonic()
+        name = claim.job.name
+        delay = self._unhandled.delay(name, now)
+        error = None
+        if self._unhandled.should_report(name, now):
+            error = HandlerNotFound(name, claim.job.id, nearest(name, self._handlers))
+        if self._can_delay:
+            self._end(claim, Released("no handler here", delay), "release_unhandled", error)
+        else:
+            failure = self._failure(claim, "no_handler", f"no handler is registered for {name!r}")
+            self._end(claim, Failed(failure, started=False), "release_unhandled", error)
+
+    def _release(self, claim: Claim, reason: str, operation: str) -> None:
+        if self._can_release:
+            self._end(claim, Released(reason), operation)
+
+    def _fail(self, claim: Claim, kind: str, message: str) -> None:
+        failure = self._failure(claim, kind, message)
+        error = JobFailed(claim.job.id, claim.job.name, claim.attempt, failure)
+        operation = "fail_stalled" if kind == "stalled" else "fail"
+        self._end(claim, Failed(failure, started=False), operation, error)
+
+    def _failure(self, claim: Claim, kind: str, message: str) -> Failure:
+        return Failure(kind=kind, message=message, at=self._clock.now(), attempt=claim.attempt - 1)
+
+    def _end(
+        self, claim: Claim, outcome: Outcome, operation: str, error: QueueError | None = None
+    ) -> None:
+        self._recorder.submit(Finished(claim, outcome, operation, error=error))
+
+    # --- shutdown -------------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> bool:
+        return self._flying
+
+    def close(self) -> None:
+        """Claim no more. What a claim in flight returns is put back; so are prefetched jobs."""
+        self._closed = True
+        self._rested.set()
+        while self._slots.ready:
+            waiting = self._slots.ready.popleft()
+            self._release(
+                waiting.claim, "worker shutdown before dispatch", "release_claim_after_shutdown"
+            )
+
+    def recover(self) -> None:
+        """After `close`: ask once more for a claim whose answer was lost, to put it back."""
+        if self._unsure is not None and not self._flying and not self._recovered:
+            self._recovered = True
+            request = replace(self._unsure, again=True)
+            self._flying = True
+            self._slots.asked = request.limit
+            self.launch(request)
+
+    def stop(self) -> "asyncio.Task[bool] | None":
+        """Stop listening for hints; the task to await is returned."""
+        if self._hint is not None:
+            self._hint.cancel()
+        return self._hint
+
+
+def attempts_bound(claim: Claim, spec: HandlerSpec) -> int | None:
+    """The hard bound on starts, where one was given: at dispatch, else by the retry policy."""
+    if claim.job.max_attempts is not None:
+        return claim.job.max_attempts
+    return spec.retry.max_attempts if spec.retry is not None else None
+
+
+def _filled_by_size(request: ClaimRequest, claims: Sequence[Claim]) -> bool:
+    """Whether the claim may have stopped at its bound of bytes instead of at the queue's end."""
+    return 2 * sum(len(claim.job.payload) for claim in claims) > request.max_bytes

@@ -1,0 +1,336 @@
+"""Runs one attempt at a time in each slot, and says how it ended.
+
+The only place in the package that catches BaseException. Each attempt has a task of its own with a
+fresh copy of the worker's context; a plain `def` runs in a thread. What is recorded follows what
+the handler really did: one that finishes while it is being cancelled has finished. It must never
+write to the store: outcomes go to the recorder.
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tenure._runtime.failures import describe, failure_of, is_interrupt
+from tenure._runtime.recorder import Finished, Recorder
+from tenure._runtime.report import Reporter
+from tenure._runtime.settings import WorkerSettings
+from tenure._runtime.slots import Attempt, RunningJob, Slots, Stop
+from tenure._runtime.threads import Threads
+from tenure.clock import Clock, Timer
+from tenure.codec import decode, encode
+from tenure.errors import (
+    JobFailed,
+    JobOverdue,
+    JobPanicked,
+    JobTimedOut,
+    LeaseLost,
+    QueueError,
+    SerializationError,
+)
+from tenure.events import JobStarted, LeaseEnded
+from tenure.handlers import HandlerSpec
+from tenure.outcomes import Cancelled, Completed, Failed, Outcome, Released, Retried
+from tenure.retry import RetryPolicy
+from tenure.types import Claim, Hold
+
+__all__ = ["Executor"]
+
+# How long a cancelled coroutine may take for its cleanup before it is called overdue.
+_CLEANUP = 1.0
+
+
+class Executor:
+    """The executing half of one worker. All of it runs on the worker's event loop."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        slots: Slots,
+        recorder: Recorder,
+        reporter: Reporter,
+        clock: Clock,
+        *,
+        aborting: Callable[[], bool],
+        interrupted: Callable[[BaseException], None],
+    ) -> None:
+        self._settings = settings
+        self._slots = slots
+        self._recorder = recorder
+        self._reporter = reporter
+        self._clock = clock
+        self._aborting = aborting
+        self._interrupted = interrupted
+        self._loop = asyncio.get_running_loop()
+        # As it was when the worker started: nothing that a handler sets leaks into the next job.
+        self._context = contextvars.copy_context()
+        self._threads = Threads(self._loop, "tenure-handler")
+        self._default_retry = RetryPolicy()
+        self._sweep_at = float("inf")
+        self._timer: Timer | None = None
+        self.kept_at = float("-inf")  # when the keeper last reached the store
+        self.slot_freed: Callable[[], None] | None = None
+
+    def start(self, claim: Claim, spec: HandlerSpec) -> None:
+        """Start the handler; the slot is taken from here on."""
+        timeout = claim.job.timeout or spec.timeout or self._settings.job_timeout
+        grace = self._settings.overdue_grace
+        if grace is None:
+            grace = max(timeout, self._settings.lease)
+        started = self._clock.monotonic()
+        attempt = Attempt(claim, spec, started=started, timeout=timeout, grace=grace)
+        self._slots.running[claim.hold] = attempt
+        if attempt.deadline < self._sweep_at:
+            self._sweep_at_latest(attempt.deadline)
+        if self._reporter.listening:
+            self._reporter.emit(JobStarted(job=claim.job, hold=claim.hold, attempt=claim.attempt))
+        attempt.task = self._loop.create_task(
+            self._run(attempt), name=claim.job.id, context=self._context.copy()
+        )
+
+    # --- one attempt ----------------------------------------------------------------------------
+
+    async def _run(self, attempt: Attempt) -> None:
+        spec = attempt.spec
+        try:
+            payload = decode(attempt.claim.job.payload)
+            job = attempt.job = RunningJob(attempt.claim, payload)
+            arguments = (payload, job) if spec.wants_job else (payload,)
+            if spec.is_async:
+                result = await spec.function(*arguments)
+            else:
+                result = await self._call(spec, arguments)
+            outcome, operation, error = self._completed(attempt, result)
+        except BaseException as raised:
+            judged = self._judge(attempt, raised)
+            if judged is None:
+                self._forget(attempt)
+                return
+            outcome, operation, error = judged
+        self._finish(attempt, outcome, operation, error)
+
+    async def _call(self, spec: HandlerSpec, arguments: tuple[Any, ...]) -> Any:
+        """Call a plain function in a thread, and await what it may return to be awaited."""
+        answer = self._threads.call(spec.function, arguments, contextvars.copy_context())
+        while True:
+            try:
+                result = await asyncio.shield(answer)
+                break
+            except asyncio.CancelledError:
+                # A thread cannot be interrupted: go on waiting for what it really does.
+                if self._aborting():
+                    raise
+        if result.error is not None:
+            raise _Raised(result.error)
+        if inspect.isawaitable(result.value):
+            return await result.value
+        return result.value
+
+    def _completed(
+        self, attempt: Attempt, result: object
+    ) -> tuple[Outcome, str, QueueError | None]:
+        if result is None:
+            return Completed(), "complete", None
+        limit = self._settings.result_limit
+        try:
+            return Completed(encode(result, root="result", limit=limit)), "complete", None
+        except SerializationError as error:
+            failure = failure_of(
+                SerializationError(f"the result cannot be stored: {error}", path=error.path),
+                kind="serialization",
+                attempt=attempt.claim.attempt,
+                at=self._clock.now(),
+            )
+            return Failed(failure), "fail", self._failed(attempt, failure)
+
+    def _judge(
+        self, attempt: Attempt, raised: BaseException
+    ) -> tuple[Outcome, str, QueueError | None] | None:
+        """What the attempt's exception makes of the job; None where nothing is to be written."""
+        error = raised.error if isinstance(raised, _Raised) else raised
+        if error is raised:
+            if isinstance(error, asyncio.CancelledError):
+                if self._aborting() and not attempt.spec.is_async:
+                    return None  # its thread may still run: the job is left to its lease
+                if attempt.stop is not None:
+                    return self._stopped(attempt, attempt.stop)
+                if self._aborting():
+                    return Released("worker aborted"), "release_after_shutdown", None
+            elif is_interrupt(error):
+                self._interrupted(error)
+                return Released("interrupted"), "release_after_shutdown", None
+        kind, report = self._kind(attempt, error)
+        failure = failure_of(error, kind=kind, attempt=attempt.claim.attempt, at=self._clock.now())
+        if isinstance(error, SerializationError) and attempt.job is None:
+            return (
+                Failed(failure),
+                "fail",
+                SerializationError(
+                    f"the payload of job {attempt.claim.job.id} does not decode: {error}",
+                    path="payload",
+                    job_id=attempt.claim.job.id,
+                ),
+            )
+        if report is None:
+            report = self._failed(attempt, failure)
+        delay = self._retry_delay(attempt, error)
+        if delay is not None:
+            return Retried(delay, failure), "retry", report
+        return Failed(failure), "fail_after_panic" if kind == "panic" else "fail", report
+
+    def _kind(self, attempt: Attempt, error: BaseException) -> tuple[str, QueueError | None]:
+        if isinstance(error, SerializationError) and attempt.job is None:
+            return "serialization", None
+        if isinstance(error, Exception | asyncio.CancelledError):
+            return "error", None
+        return "panic", JobPanicked(attempt.claim.job.id, describe(error))
+
+    def _stopped(
+        self, attempt: Attempt, stop: Stop
+    ) -> tuple[Outcome, str, QueueError | None] | None:
+        """The handler was cancelled by us and gave way."""
+        job_id = attempt.claim.job.id
+        match stop:
+            case Stop.TIMEOUT:
+                error = JobTimedOut(job_id, attempt.timeout)
+                failure = failure_of(
+                    error, kind="timeout", attempt=attempt.claim.attempt, at=self._clock.now()
+                )
+                delay = self._retry_delay(attempt, TimeoutError())
+                if delay is not None:
+                    return Retried(delay, failure), "retry", error
+                return Failed(failure), "fail_after_timeout", error
+            case Stop.SHUTDOWN:
+                return Released("worker shutdown"), "release_after_shutdown", None
+            case Stop.CANCEL:
+                return Cancelled("cancel requested"), "cancel", None
+            case Stop.LEASE_LOST:
+                return None
+
+    def _retry_delay(self, attempt: Attempt, error: BaseException) -> float | None:
+        """Seconds to the next attempt, or None where this was the last one."""
+        policy = attempt.spec.retry
+        bound = attempt.claim.job.max_attempts
+        if bound is None:
+            bound = policy.max_attempts if policy is not None else 1
+        policy = policy or self._default_retry
+        if attempt.claim.attempt >= bound or not policy.retries(error):
+            return None
+        return policy.delay(attempt.claim.attempt)
+
+    def _failed(self, attempt: Attempt, failure: Any) -> JobFailed:
+        job = attempt.claim.job
+        return JobFailed(job.id, job.name, attempt.claim.attempt, failure)
+
+    def _finish(
+        self, attempt: Attempt, outcome: Outcome, operation: str, error: QueueError | None
+    ) -> None:
+        seconds = self._clock.monotonic() - attempt.started
+        if self._forget(attempt):
+            self._recorder.submit(
+                Finished(attempt.claim, outcome, operation, error=error, seconds=seconds)
+            )
+
+    def _forget(self, attempt: Attempt) -> bool:
+        """Give the slot back; False where the worker had already given the attempt up."""
+        known = self._slots.running.pop(attempt.claim.hold, None) is attempt
+        attempt.task = None
+        if known and self._slots.ready and self.slot_freed is not None:
+            self.slot_freed()
+        self._slots.changed()
+        return known
+
+    def note_kept(self, now: float) -> None:
+        """The keeper has extended every hold at this monotonic instant."""
+        self.kept_at = now
+
+    # --- stopping attempts ----------------------------------------------------------------------
+
+    def lose(self, hold: Hold) -> None:
+        """The keeper found the hold lost: stop the handler, if it still runs."""
+        attempt = self._slots.running.get(hold)
+        if attempt is None or attempt.stop is Stop.LEASE_LOST:
+            return  # it waits in the recorder, which will hear of it, or is known already
+        self._reporter.emit(LeaseEnded(job=attempt.claim.job, hold=hold))
+        self._reporter.report(LeaseLost(hold.job_id))
+        # What was asked before no longer matters: nothing can be written under this hold.
+        attempt.stop = Stop.LEASE_LOST
+        self._interrupt(attempt)
+
+    def cancel(self, hold: Hold) -> None:
+        """Someone asked for the job to be cancelled."""
+        attempt = self._slots.running.get(hold)
+        if attempt is not None and attempt.stop is None:
+            attempt.stop = Stop.CANCEL
+            self._interrupt(attempt)
+
+    def stop_all(self) -> None:
+        """The drain time is over: cancel whatever runs."""
+        for attempt in list(self._slots.running.values()):
+            if attempt.stop is None:
+                attempt.stop = Stop.SHUTDOWN
+            self._interrupt(attempt)
+
+    def abort(self) -> None:
+        """Cancel whatever runs and record nothing."""
+        running = list(self._slots.running.values())
+        self._slots.running.clear()
+        for attempt in running:
+            self._interrupt(attempt)
+
+    def close(self) -> None:
+        """No attempt will be started any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._threads.close()
+
+    def _interrupt(self, attempt: Attempt) -> None:
+        if attempt.job is not None:
+            attempt.job.cancelled = True
+        if attempt.task is not None:
+            attempt.task.cancel()
+
+    # --- deadlines ------------------------------------------------------------------------------
+
+    def _sweep_at_latest(self, instant: float) -> None:
+        """One timer serves all deadlines: it rings at the earliest."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._sweep_at = instant
+        delay = max(0.0, instant - self._clock.monotonic())
+        self._timer = self._clock.call_later(delay, self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        self._sweep_at = float("inf")
+        now = self._clock.monotonic()
+        following = float("inf")
+        for attempt in list(self._slots.running.values()):
+            if not attempt.overdue and attempt.check_at <= now:
+                self._overrun(attempt, now)
+            if not attempt.overdue:
+                following = min(following, attempt.check_at)
+        if following < float("inf"):
+            self._sweep_at_latest(following)
+
+    def _overrun(self, attempt: Attempt, now: float) -> None:
+        """The deadline has passed: cancel, and tell when that does not help."""
+        first = attempt.check_at == attempt.deadline
+        if first:
+            attempt.check_at = now + _CLEANUP
+            if attempt.stop is None:
+                attempt.stop = Stop.TIMEOUT
+                self._interrupt(attempt)
+        if not first or not attempt.spec.is_async:
+            attempt.overdue = True
+            job = attempt.claim.job
+            self._reporter.report(JobOverdue(job.id, job.name, now - attempt.started))
+
+
+class _Raised(BaseException):
+    """Carries what a handler raised in its thread past the loop that awaits it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error

@@ -1,0 +1,73 @@
+"""From an exception to a stored failure: bounded text, whatever the exception does. Pure."""
+
+import dis
+import traceback
+from datetime import datetime
+from types import TracebackType
+
+from tenure.outcomes import Failure
+
+__all__ = ["describe", "failure_of", "is_interrupt"]
+
+_MESSAGE = 4096
+_TRACE = 16 * 1024
+_FRAMES = 30
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def describe(error: BaseException) -> str:
+    """`Type: message` in at most 4,096 characters; never raises, whatever `str(error)` does."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as inner:
+        text = f"(its str() raised {type(inner).__name__})"
+    text = _clean(text[: _MESSAGE + 1])
+    message = f"{name}: {text}" if text else name
+    return message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
+
+
+def failure_of(error: BaseException, *, kind: str, attempt: int, at: datetime) -> Failure:
+    """What is stored of an exception: its type and message, and the end of its trace."""
+    return Failure(kind=kind, message=describe(error), trace=_trace(error), at=at, attempt=attempt)
+
+
+def _trace(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and _is_ours(trace) and trace.tb_next is not None:
+        trace = trace.tb_next
+    try:
+        lines = traceback.format_exception(type(error), error, trace, limit=-_FRAMES, chain=True)
+        text = _clean("".join(lines))
+    except (Exception, RecursionError) as inner:
+        return f"(no trace: formatting it raised {type(inner).__name__})"
+    return text if len(text) <= _TRACE else "…" + text[-(_TRACE - 1) :]
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return str(trace.tb_frame.f_globals.get("__name__")).startswith("tenure._runtime")
+
+
+def _clean(text: str) -> str:
+    """Text that every store can hold: no NUL, no lone surrogates."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether a KeyboardInterrupt came from a signal and not from a `raise` in the handler.
+
+    The signal's default handler, written in C, raises from whatever instruction was running; a
+    handler's own raise leaves a raise instruction at the end of the traceback. asyncio's handler
+    for a second Ctrl-C raises from its own module.
+    """
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    last: TracebackType | None = error.__traceback__
+    if last is None:
+        return False
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    if last.tb_frame.f_globals.get("__name__") == "asyncio.runners":
+        return True
+    return code.co_code[last.tb_lasti] != _RAISE

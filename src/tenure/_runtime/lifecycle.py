@@ -1,0 +1,320 @@
+"""Starts a worker's loops, keeps them running, and ends them in order.
+
+Running, draining (no more claims), cancelling (what still runs is cancelled and put back), stopped.
+Owns every task and the keeper's thread; nothing of it survives `stopped`, but for handlers that
+cannot be interrupted.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+
+from tenure._runtime.claimer import Claimer
+from tenure._runtime.executor import Executor
+from tenure._runtime.keeper import Keeper
+from tenure._runtime.loop import Backoff, Loop
+from tenure._runtime.recorder import Recorder
+from tenure._runtime.report import ErrorBuffer, Reporter
+from tenure._runtime.settings import WorkerSettings
+from tenure._runtime.slots import Slots
+from tenure._runtime.upkeep.reclaim import Reclaimer
+from tenure.clock import Clock
+from tenure.driver import Capability, Driver
+from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
+from tenure.events import Observer
+from tenure.handlers import HandlerSpec
+
+__all__ = ["Lifecycle"]
+
+# Between the end of the drain time and the promised second after it: what is left for handlers to
+# give way and for their outcomes to be written, before they are abandoned.
+_CANCEL_BUDGET = 0.6
+_END_BUDGET = 0.2
+
+
+class Lifecycle:
+    """One run of a worker, from `start` to `stopped`. Used on the event loop that made it."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        handlers: Mapping[str, HandlerSpec],
+        open_driver: Callable[[], Awaitable[Driver]],
+        clock: Clock,
+        observers: Sequence[Observer],
+    ) -> None:
+        self.settings = settings
+        self.buffer = ErrorBuffer()
+        self.reporter = Reporter(self.buffer, observers)
+        self._handlers = handlers
+        self._open_driver = open_driver
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._slots = Slots(settings.concurrency, settings.prefetch)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loops: list[Loop] = []
+        self._keeper: Keeper | None = None
+        self._claimer: Claimer | None = None
+        self._recorder: Recorder | None = None
+        self._executor: Executor | None = None
+        self._changed = asyncio.Event()
+        self._drain_until: float | None = None
+        self._aborted = False
+        self._interrupt: BaseException | None = None
+        self._main: asyncio.Task[None] | None = None
+        self.stopped: asyncio.Event = asyncio.Event()
+
+    # --- what the handle asks -------------------------------------------------------------------
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no loop has died three times in a row, the keeper included."""
+        keeper = self._keeper is None or self._keeper.healthy
+        return keeper and all(loop.healthy for loop in self._loops)
+
+    @property
+    def running(self) -> bool:
+        return not self.stopped.is_set()
+
+    def start(self) -> None:
+        self._main = self._spawn(self._run(), "tenure-worker")
+
+    async def shutdown(self, drain: float) -> None:
+        """Stop in order; a later call with less time shortens the drain of an earlier one."""
+        self.request_stop(drain)
+        await self.stopped.wait()
+
+    def request_stop(self, drain: float) -> None:
+        until = self._clock.monotonic() + drain
+        if self._drain_until is None or until < self._drain_until:
+            self._drain_until = until
+        self._changed.set()
+
+    async def queue_closed(self) -> None:
+        """The queue is being closed under the running worker."""
+        self.reporter.report(
+            RuntimeUnavailable(
+                "the queue was closed while this worker ran on it; the worker was shut down"
+            )
+        )
+        await self.shutdown(0.0)
+
+    def abort(self) -> None:
+        """Stop at once: handlers are cancelled, nothing is recorded, leases run out."""
+        if self.stopped.is_set():
+            return
+        self._aborted = True
+        if self._executor is not None:
+            self._executor.abort()
+        for task in self._tasks:
+            task.cancel()
+
+    # --- the run --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            driver = await self._open()
+            if driver is not None:
+                self._build(driver)
+                await self._stop_requested()
+                await self._drain()
+        except asyncio.CancelledError:
+            # The host ends its loop, or `abort`. Not ours to swallow, but jobs go back first.
+            if not self._aborted:
+                await self._host_cancelled()
+            raise
+        finally:
+            await self._end()
+        if self._interrupt is not None:
+            raise self._interrupt
+
+    async def _open(self) -> Driver | None:
+        """Open the store, for as long as it takes; None when stopped or refused for good."""
+        backoff = Backoff(self.settings.poll_interval, 5.0)
+        while self._drain_until is None:
+            try:
+                return await self._open_driver()
+            except StoreUnavailable as error:
+                self.reporter.report(error)
+                await self._wait_changed(backoff.pause())
+            except QueueError as error:
+                self.reporter.report(error)
+                return None
+        return None
+
+    def _build(self, driver: Driver) -> None:
+        settings, slots, clock = self.settings, self._slots, self._clock
+        recorder = self._recorder = Recorder(driver, slots, self.reporter, clock)
+        executor = self._executor = Executor(
+            settings,
+            slots,
+            recorder,
+            self.reporter,
+            clock,
+            aborting=self._aborting,
+            interrupted=self._interrupted,
+        )
+        claimer = self._claimer = Claimer(
+            driver,
+            settings,
+            self._handlers,
+            slots,
+            recorder,
+            executor,
+            self.reporter,
+            clock,
+            self._spawn,
+        )
+        recorder.claims = claimer
+        executor.slot_freed = claimer.start_ready
+        self._start_loop("recorder", recorder.turn)
+        self._start_loop("claimer", claimer.turn)
+        if Capability.RECLAIM in driver.capabilities:
+            reclaimer = Reclaimer(driver, settings, self.reporter, clock)
+            self._start_loop("reclaim", reclaimer.turn)
+        if Capability.EXTEND in driver.capabilities:
+            self._keeper = Keeper(
+                driver,
+                settings.lease,
+                slots,
+                clock,
+                lost=executor.lose,
+                cancelled=executor.cancel,
+                kept=executor.note_kept,
+                report=self.reporter.report,
+            )
+            self._keeper.start()
+        claimer.want()
+
+    async def _stop_requested(self) -> None:
+        while self._drain_until is None:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _drain(self) -> None:
+        """Let running handlers finish, cancel the rest, write what is left, within the bound."""
+        assert self._claimer is not None
+        assert self._executor is not None
+        self._slots.watch = self._changed.set
+        self._claimer.close()
+        self._claimer.recover()
+        while not self._idle() and (left := self._drain_left()) > 0:
+            await self._wait_changed(left)
+            self._claimer.recover()
+        if not self._idle():
+            self._executor.stop_all()
+        bound = self._clock.monotonic() + _CANCEL_BUDGET
+        while not self._idle() and (left := bound - self._clock.monotonic()) > 0:
+            await self._wait_changed(left)
+        self._abandon()
+
+    def _idle(self) -> bool:
+        return self._slots.empty
+
+    def _drain_left(self) -> float:
+        assert self._drain_until is not None
+        return self._drain_until - self._clock.monotonic()
+
+    async def _wait_changed(self, timeout: float) -> None:
+        self._changed.clear()
+        waiting = self._loop.create_task(self._changed.wait())
+        try:
+            await self._clock.wait(waiting, timeout)
+        finally:
+            waiting.cancel()
+
+    def _abandon(self) -> None:
+        """Report what did not end within the bound, and leave it to its lease."""
+        assert self._recorder is not None
+        assert self._executor is not None
+        assert self._claimer is not None
+        self._aborted = True
+        for attempt in list(self._slots.running.values()):
+            self.reporter.report(
+                StateTransitionError(
+                    attempt.claim.hold.job_id,
+                    "release_after_shutdown",
+                    "the handler did not stop in time and was abandoned; the job comes back when "
+                    "its lease runs out",
+                )
+            )
+        self._executor.abort()
+        for item in self._recorder.abandon():
+            self.reporter.report(
+                StateTransitionError(
+                    item.claim.hold.job_id,
+                    item.operation,
+                    "the store did not answer before the worker had to stop; the job comes back "
+                    "when its lease runs out",
+                )
+            )
+        if self._claimer.in_flight:
+            self.reporter.report(
+                StoreUnavailable(
+                    "a claim was not answered before the worker had to stop; what it took comes "
+                    "back when its lease runs out",
+                    ambiguous=True,
+                )
+            )
+
+    async def _host_cancelled(self) -> None:
+        """Put back what the host's cancellation interrupted, if there is time."""
+        if self._recorder is None or self._claimer is None:
+            return
+        self._slots.watch = self._changed.set
+        self._claimer.close()
+        bound = self._clock.monotonic() + _CANCEL_BUDGET
+        # The loops were cancelled together with us; the writing one is still needed.
+        writer = self._loop.create_task(self._write_rest())
+        try:
+            while not self._idle() and (left := bound - self._clock.monotonic()) > 0:
+                await self._wait_changed(left)
+        finally:
+            writer.cancel()
+            await asyncio.wait([writer])
+
+    async def _write_rest(self) -> None:
+        assert self._recorder is not None
+        while True:
+            delay = await self._recorder.turn()
+            if delay > 0:
+                await self._clock.sleep(delay)
+
+    async def _end(self) -> None:
+        """Stop every loop and thread of ours."""
+        self._aborted = True
+        if self._executor is not None:
+            self._executor.abort()
+            self._executor.close()
+        others: list[asyncio.Task[object]] = [t for t in self._tasks if t is not self._main]
+        for task in others:
+            task.cancel()
+        if self._claimer is not None and (hint := self._claimer.stop()) is not None:
+            others.append(hint)
+        if self._keeper is not None:
+            others.append(self._loop.create_task(self._keeper.stop(_END_BUDGET)))
+        if others:
+            await asyncio.wait(others, timeout=_END_BUDGET)
+        self.buffer.close()
+        self.stopped.set()
+
+    # --- tasks ----------------------------------------------------------------------------------
+
+    def _start_loop(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
+        loop = Loop(name, turn, clock=self._clock, report=self.reporter.report)
+        self._loops.append(loop)
+        self._spawn(loop.run(), f"tenure-{name}")
+
+    def _spawn(self, coroutine: Coroutine[object, object, None], name: str) -> "asyncio.Task[None]":
+        task = self._loop.create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _aborting(self) -> bool:
+        """Whether a cancellation is the end of the worker: ours, or the host's of all its tasks."""
+        return self._aborted or any(task.cancelling() for task in self._tasks)
+
+    def _interrupted(self, error: BaseException) -> None:
+        """A real Ctrl-C hit a handler: put all jobs back, then let the host have it."""
+        self._interrupt = error
+        self.request_stop(0.0)

@@ -1,0 +1,259 @@
+"""Writes outcomes: one loop, in batches, each durable before its job counts as done.
+
+While one write is in flight the next batch gathers, so that an idle worker answers at once and a
+busy one writes hundreds together. A claim that is due rides in the same round trip where the driver
+can (`exchange`). Outcomes are repeated until the store has answered; it never gives one up for a
+failure of the store, and a bad one never blocks the others.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from tenure._runtime.loop import Backoff
+from tenure._runtime.report import Reporter
+from tenure._runtime.slots import Slots
+from tenure.clock import Clock
+from tenure.driver import Capability, Driver
+from tenure.errors import QueueError, StateTransitionError, StoreUnavailable
+from tenure.events import JobFenced, JobSettled
+from tenure.outcomes import Failed, Failure, Outcome
+from tenure.types import Claim, ClaimRequest, Recorded
+
+__all__ = ["Claims", "Finished", "Recorder"]
+
+_MAX_BATCH = 512
+
+
+class Finished:
+    """One outcome on its way into the store.
+
+    `operation` is the write's name in errors; `error` is reported once the outcome was applied.
+    `repeated` is set when an earlier try may have been applied.
+    """
+
+    __slots__ = ("claim", "error", "operation", "outcome", "repeated", "seconds")
+
+    def __init__(
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        operation: str,
+        *,
+        error: QueueError | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        self.claim = claim
+        self.outcome = outcome
+        self.operation = operation
+        self.error = error
+        self.seconds = seconds
+        self.repeated = False
+
+
+class Claims(Protocol):
+    """The claimer, as far as the writing loop needs it."""
+
+    def request(self, riding: int) -> ClaimRequest | None:
+        """A claim to send now, given that `riding` outcomes go with it; it is in flight then."""
+        ...
+
+    def slots_freed(self) -> None:
+        """Outcomes were answered: their slots can take new claims."""
+        ...
+
+    def launch(self, request: ClaimRequest) -> None:
+        """Send the claim by itself, beside the writing loop."""
+        ...
+
+    def answered(self, request: ClaimRequest, claims: Sequence[Claim], sent: float) -> None:
+        """The claim came back."""
+        ...
+
+    def failed(self, request: ClaimRequest, error: QueueError, *, report: bool) -> None:
+        """The claim failed, or may have."""
+        ...
+
+
+class Recorder:
+    """The writing loop. `submit` and `wake` are called on the event loop."""
+
+    def __init__(self, driver: Driver, slots: Slots, reporter: Reporter, clock: Clock) -> None:
+        self._driver = driver
+        self._slots = slots
+        self._reporter = reporter
+        self._clock = clock
+        self._fused = Capability.EXCHANGE in driver.capabilities
+        self._pending: deque[Finished] = deque()
+        self._wake = asyncio.Event()
+        self._backoff = Backoff(0.05, 2.0)
+        self._batch = _MAX_BATCH
+        self.claims: Claims | None = None
+
+    def submit(self, item: Finished) -> None:
+        """Take over an outcome; its slot stays occupied until it is answered."""
+        self._pending.append(item)
+        self._slots.unrecorded += 1
+        self._wake.set()
+
+    def wake(self) -> None:
+        """A claim may be due."""
+        self._wake.set()
+
+    async def turn(self) -> float:
+        await self._wake.wait()
+        self._wake.clear()
+        claims = self.claims
+        items = self._take()
+        request = claims.request(riding=len(items) if self._fused else 0) if claims else None
+        delay = 0.0
+        if request is not None and claims is not None:
+            if items and self._fused:
+                delay = await self._exchange(items, claims, request)
+                items = []
+            else:
+                # Beside the loop, so that outcomes are written while the claim is in flight.
+                claims.launch(request)
+        if items:
+            delay = await self._record(items)
+        if self._pending:
+            self._wake.set()
+        return delay
+
+    def abandon(self) -> list[Finished]:
+        """Give up what has not been answered: the caller reports it."""
+        left = list(self._pending)
+        self._pending.clear()
+        self._slots.unrecorded -= len(left)
+        return left
+
+    def _take(self) -> list[Finished]:
+        """The next batch, in order, no job twice."""
+        items: list[Finished] = []
+        jobs: set[str] = set()
+        while self._pending and len(items) < self._batch:
+            job_id = self._pending[0].claim.hold.job_id
+            if job_id in jobs:
+                break
+            jobs.add(job_id)
+            items.append(self._pending.popleft())
+        return items
+
+    async def _record(self, items: list[Finished]) -> float:
+        try:
+            answers = await self._driver.record([(i.claim.hold, i.outcome) for i in items])
+        except QueueError as error:
+            return self._refused(items, error)
+        except BaseException:
+            self._put_back(items)
+            raise
+        self._answered(items, answers)
+        return 0.0
+
+    async def _exchange(
+        self, items: list[Finished], claims: Claims, request: ClaimRequest
+    ) -> float:
+        sent = self._clock.monotonic()
+        try:
+            exchanged = await self._driver.exchange(
+                [(i.claim.hold, i.outcome) for i in items], request
+            )
+        except QueueError as error:
+            claims.failed(request, error, report=False)
+            return self._refused(items, error)
+        except BaseException as error:
+            self._put_back(items)
+            unsure = StoreUnavailable(f"the exchange broke off: {error!r}", ambiguous=True)
+            claims.failed(request, unsure, report=False)
+            raise
+        self._answered(items, exchanged.recorded)
+        if isinstance(exchanged.error, QueueError):
+            claims.failed(request, exchanged.error, report=True)
+        else:
+            claims.answered(request, exchanged.claims, sent)
+        return 0.0
+
+    def _put_back(self, items: list[Finished], *, maybe_applied: bool = True) -> None:
+        for item in reversed(items):
+            item.repeated = item.repeated or maybe_applied
+            self._pending.appendleft(item)
+        self._wake.set()
+
+    def _refused(self, items: list[Finished], error: QueueError) -> float:
+        """The write failed: repeat it, or find the one item that the store will not take."""
+        self._reporter.report(error)
+        if isinstance(error, StoreUnavailable):
+            self._put_back(items, maybe_applied=error.ambiguous)
+            return self._backoff.pause()
+        if len(items) > 1:
+            self._batch = max(1, len(items) // 2)
+            self._put_back(items, maybe_applied=False)
+            return 0.0
+        self._refused_alone(items[0], error)
+        return 0.0
+
+    def _refused_alone(self, item: Finished, error: QueueError) -> None:
+        """The store refuses just this outcome: record its failure instead, or leave the lease."""
+        if not isinstance(item.outcome, Failed):
+            message = f"the outcome could not be stored: {error}"[:4096]
+            item.outcome = Failed(
+                Failure(
+                    kind="serialization",
+                    message=message,
+                    at=self._clock.now(),
+                    attempt=item.claim.attempt,
+                )
+            )
+            item.operation = "fail"
+            self._put_back([item], maybe_applied=False)
+            return
+        self._slots.unrecorded -= 1
+        self._reporter.report(
+            StateTransitionError(
+                item.claim.hold.job_id,
+                item.operation,
+                f"the store refuses the outcome, the job is left to its lease: {error}",
+            )
+        )
+        self._slots.changed()
+
+    def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:
+        self._backoff.reset()
+        self._batch = min(_MAX_BATCH, self._batch * 2)
+        self._slots.unrecorded -= len(items)
+        listening = self._reporter.listening
+        for item, answer in zip(items, answers, strict=True):
+            if answer is Recorded.APPLIED or answer is Recorded.REPEATED:
+                if listening:
+                    self._reporter.emit(
+                        JobSettled(
+                            job=item.claim.job,
+                            hold=item.claim.hold,
+                            attempt=item.claim.attempt,
+                            outcome=item.outcome,
+                            seconds=item.seconds,
+                        )
+                    )
+                if item.error is not None:
+                    self._reporter.report(item.error)
+            else:
+                self._fenced(item, answer)
+        if self.claims is not None:
+            self.claims.slots_freed()
+        self._slots.changed()
+
+    def _fenced(self, item: Finished, answer: Recorded) -> None:
+        hold = item.claim.hold
+        self._reporter.emit(JobFenced(job=item.claim.job, hold=hold, operation=item.operation))
+        what = (
+            "the job is not there any more"
+            if answer is Recorded.UNKNOWN
+            else "the hold is not current: the job was reclaimed, and perhaps run again elsewhere"
+        )
+        message = (
+            f"the first try may have been applied, the repeat was not: {what}"
+            if item.repeated
+            else f"nothing was changed: {what}"
+        )
+        self._reporter.report(StateTransitionError(hold.job_id, item.operation, message))

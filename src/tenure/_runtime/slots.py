@@ -1,0 +1,154 @@
+"""Who occupies the worker's slots: running attempts, prefetched claims, unanswered outcomes.
+
+Bookkeeping only, on the event loop; the keeper's thread reads `holds` and nothing else. The map of
+attempts is keyed by hold, never by job id: after a lost lease one job may be here twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from tenure.handlers import HandlerSpec
+from tenure.types import Claim, Hold
+
+__all__ = ["Attempt", "Prefetched", "RunningJob", "Slots", "Stop"]
+
+
+class Stop(Enum):
+    """Why an attempt was asked to stop; the first reason stays."""
+
+    TIMEOUT = "timeout"
+    SHUTDOWN = "shutdown"
+    LEASE_LOST = "lease_lost"
+    CANCEL = "cancel"
+
+
+class RunningJob:
+    """The job as its handler sees it.
+
+    `fence` grows with every claim of the job: hand it to what the handler writes to, and refuse
+    older ones there. `cancelled` tells a handler in a thread that it should stop.
+    """
+
+    __slots__ = ("_claim", "cancelled", "payload")
+
+    def __init__(self, claim: Claim, payload: Any) -> None:
+        self._claim = claim
+        self.payload = payload
+        self.cancelled = False
+
+    @property
+    def id(self) -> str:
+        return self._claim.job.id
+
+    @property
+    def name(self) -> str:
+        return self._claim.job.name
+
+    @property
+    def queue(self) -> str:
+        return self._claim.job.queue
+
+    @property
+    def attempt(self) -> int:
+        """Which start of the handler this is, from 1."""
+        return self._claim.attempt
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return dict(self._claim.job.headers)
+
+    @property
+    def fence(self) -> int:
+        """The serial of this claim, for fencing one's own writes."""
+        return self._claim.hold.serial
+
+    def __repr__(self) -> str:
+        return f"<RunningJob {self.id} {self.name!r} attempt {self.attempt}>"
+
+
+class Attempt:
+    """One start of a handler, from its claim to its outcome. Times are monotonic seconds."""
+
+    __slots__ = (
+        "check_at",
+        "claim",
+        "deadline",
+        "job",
+        "keep_until",
+        "overdue",
+        "spec",
+        "started",
+        "stop",
+        "task",
+        "timeout",
+    )
+
+    def __init__(
+        self, claim: Claim, spec: HandlerSpec, *, started: float, timeout: float, grace: float
+    ) -> None:
+        self.claim = claim
+        self.spec = spec
+        self.started = started
+        self.timeout = timeout
+        self.deadline = started + timeout
+        self.keep_until = self.deadline + grace
+        self.check_at = self.deadline
+        self.job: RunningJob | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.stop: Stop | None = None
+        self.overdue = False
+
+
+class Prefetched:
+    """A claim that waits here for a slot."""
+
+    __slots__ = ("claim", "sent", "spec")
+
+    def __init__(self, claim: Claim, spec: HandlerSpec, sent: float) -> None:
+        self.claim = claim
+        self.spec = spec
+        self.sent = sent
+
+
+class Slots:
+    """Counts what is in use; `watch` is called whenever something was given back."""
+
+    def __init__(self, concurrency: int, prefetch: int) -> None:
+        self._concurrency = concurrency
+        self._prefetch = prefetch
+        self.running: dict[Hold, Attempt] = {}
+        self.ready: deque[Prefetched] = deque()
+        self.unrecorded = 0
+        self.asked = 0
+        self.watch: Callable[[], None] | None = None
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be claimed now."""
+        used = len(self.running) + len(self.ready) + self.unrecorded + self.asked
+        return self._concurrency + self._prefetch - used
+
+    @property
+    def may_start(self) -> bool:
+        """Whether one more handler may run now; outcomes on their way still count."""
+        return len(self.running) < self._concurrency
+
+    @property
+    def empty(self) -> bool:
+        return not (self.running or self.ready or self.unrecorded or self.asked)
+
+    def changed(self) -> None:
+        if self.watch is not None:
+            self.watch()
+
+    def holds(self, now: float) -> list[Hold]:
+        """What the keeper extends: running attempts within their grace, and prefetched claims.
+
+        Called from the keeper's thread: each copy is one step of the interpreter, so that the
+        loop cannot change what is being walked.
+        """
+        running = [a.claim.hold for a in list(self.running.values()) if now < a.keep_until]
+        return running + [waiting.claim.hold for waiting in list(self.ready)]

@@ -1,0 +1,84 @@
+"""Finds holds whose lease has run out, whoever's, and makes their jobs pending again.
+
+When the store's clock has jumped, a lease that looks run out may be a living worker's: then only
+holds are reclaimed that this worker itself has seen unextended for their whole lease, by its
+monotonic clock.
+"""
+
+from collections.abc import Sequence
+from random import random
+
+from tenure._runtime.report import Reporter
+from tenure._runtime.settings import WorkerSettings
+from tenure.clock import Clock
+from tenure.driver import Driver
+from tenure.errors import QueueError
+from tenure.events import JobsReclaimed
+from tenure.types import Expired, ExpiredHold, Hold
+
+__all__ = ["RECLAIM_DELAYS", "Reclaimer"]
+
+# Seconds until a reclaimed job is due again, by the stalls it has had in a row: the first recovery
+# is immediate, a job that keeps killing its workers comes back ever more slowly.
+RECLAIM_DELAYS = (0.0, 2.0, 10.0, 60.0, 300.0)
+
+_BATCH = 500
+_LONGEST = 60.0
+
+
+class Reclaimer:
+    """The reclaim loop of one worker."""
+
+    def __init__(
+        self, driver: Driver, settings: WorkerSettings, reporter: Reporter, clock: Clock
+    ) -> None:
+        self._driver = driver
+        self._reporter = reporter
+        self._clock = clock
+        self._lease = settings.lease
+        self._interval = max(1.0, min(settings.lease, _LONGEST))
+        self._offset: float | None = None  # store time minus monotonic time, at the last look
+        self._wary_until: float | None = None
+        self._seen: dict[Hold, tuple[ExpiredHold, float]] = {}
+
+    async def turn(self) -> float:
+        """Look once, reclaim what may be; the seconds until the next look."""
+        try:
+            found = await self._driver.expired(_BATCH)
+            self._notice_jump(found)
+            holds = self._unextended(found) if self._wary() else [e.hold for e in found.holds]
+            if holds:
+                reclaimed = await self._driver.reclaim(_BATCH, RECLAIM_DELAYS, only=holds)
+                if reclaimed:
+                    self._reporter.emit(
+                        JobsReclaimed(job_ids=tuple(hold.job_id for hold in reclaimed))
+                    )
+                if len(found.holds) >= _BATCH:
+                    return 0.0
+        except QueueError as error:
+            self._reporter.report(error)
+        return self._interval * (1.0 - random() / 5)
+
+    def _notice_jump(self, found: Expired) -> None:
+        offset = found.now.timestamp() - self._clock.monotonic()
+        if self._offset is not None and abs(offset - self._offset) > self._lease / 3:
+            self._wary_until = self._clock.monotonic() + self._lease
+            self._seen.clear()
+        self._offset = offset
+
+    def _wary(self) -> bool:
+        """Since the jump for one lease, in which whoever lives extends, and until all is clear."""
+        if self._wary_until is None:
+            return False
+        if self._clock.monotonic() >= self._wary_until and not self._seen:
+            self._wary_until = None
+        return self._wary_until is not None
+
+    def _unextended(self, found: Expired) -> Sequence[Hold]:
+        """The holds that have stood unextended here for their whole lease."""
+        now = self._clock.monotonic()
+        before, self._seen = self._seen, {}
+        for entry in found.holds:
+            known, since = before.get(entry.hold, (entry, now))
+            self._seen[entry.hold] = (entry, since if known.until == entry.until else now)
+        return [hold for hold, (entry, since) in self._seen.items() if now - since >= entry.lease]

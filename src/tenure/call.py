@@ -1,0 +1,100 @@
+"""One dispatch as a value, and its check: from what a caller wrote to what a store takes."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from tenure.codec import encode
+from tenure.errors import InvalidJob, SerializationError
+from tenure.ids import uuid7
+from tenure.intake import (
+    check_at,
+    check_delay,
+    check_headers,
+    check_max_attempts,
+    check_name,
+    check_priority,
+    check_timeout,
+)
+from tenure.types import NewJob
+
+__all__ = ["Call", "new_job"]
+
+
+class Call:
+    """A job to dispatch, with the options of `Queue.dispatch`; checked when it is dispatched."""
+
+    __slots__ = (
+        "at",
+        "delay",
+        "headers",
+        "id",
+        "max_attempts",
+        "name",
+        "payload",
+        "priority",
+        "queue",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        queue: str = "default",
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        max_attempts: int | None = None,
+        timeout: float | timedelta | None = None,
+        headers: Mapping[str, str] | None = None,
+        id: str | None = None,
+    ) -> None:
+        self.name = name
+        self.payload = payload
+        self.queue = queue
+        self.priority = priority
+        self.delay = delay
+        self.at = at
+        self.max_attempts = max_attempts
+        self.timeout = timeout
+        self.headers = headers
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"Call({self.name!r}, queue={self.queue!r})"
+
+
+def new_job(call: Call, *, now: datetime, payload_limit: int, path: str = "") -> NewJob:
+    """Check and encode a call. Raises `InvalidJob` with the path of what was wrong.
+
+    `path` is where the call stands, such as `calls[3].`, for the errors.
+    """
+    if call.delay is not None and call.at is not None:
+        raise InvalidJob(f"{path}at", "must not be given together with delay: choose one")
+    try:
+        payload = encode(call.payload, root=f"{path}payload", limit=payload_limit)
+    except SerializationError as error:
+        place = error.path or f"{path}payload"
+        raise InvalidJob(place, str(error).removeprefix(f"{place}: ")) from None
+    job_id = uuid7(int(now.timestamp() * 1000)) if call.id is None else call.id
+    fields: dict[str, Any] = {}
+    if call.delay is not None:
+        fields["delay"] = check_delay(f"{path}delay", call.delay)
+    if call.at is not None:
+        fields["at"] = check_at(f"{path}at", call.at, now)
+    if call.max_attempts is not None:
+        fields["max_attempts"] = check_max_attempts(f"{path}max_attempts", call.max_attempts)
+    if call.timeout is not None:
+        fields["timeout"] = check_timeout(f"{path}timeout", call.timeout)
+    if call.headers:
+        fields["headers"] = check_headers(f"{path}headers", call.headers)
+    return NewJob(
+        id=check_name(f"{path}id", job_id),
+        name=check_name(f"{path}name", call.name),
+        queue=check_name(f"{path}queue", call.queue),
+        priority=check_priority(f"{path}priority", call.priority),
+        payload=payload,
+        **fields,
+    )

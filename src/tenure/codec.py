@@ -1,0 +1,132 @@
+"""JSON for payloads, results and headers: encode what comes back equal, refuse the rest by path.
+
+Pure. The fast path encodes, decodes again and compares, which catches every value that JSON would
+change (NaN, tuples, sets, dates, non-string keys); only a refused value is walked, to name the
+place. The wire format is plain JSON in UTF-8, so that other languages can dispatch.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from tenure.errors import SerializationError
+
+__all__ = ["MAX_DEPTH", "decode", "encode"]
+
+MAX_DEPTH = 128
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+
+
+def encode(value: object, *, root: str, limit: int) -> bytes:
+    """Encode a JSON value into at most `limit` bytes.
+
+    Raises `SerializationError` whose `path` starts at `root` and leads to the offending value: one
+    that would not come back equal, NaN and infinities, lone surrogates, NUL in a string, nesting
+    deeper than 128, or too many bytes in all.
+    """
+    try:
+        data = _encode(value)
+        if (
+            len(data) <= limit
+            and b"\\u0000" not in data
+            and data.count(b"[") + data.count(b"{") <= MAX_DEPTH
+            and _decode(data) == value
+        ):
+            return data
+    except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
+        data = None
+    _explain(value, root)
+    # Nothing is wrong with any part, so it is the whole.
+    if data is None:
+        raise SerializationError(f"{root}: cannot be encoded as JSON", path=root)
+    if len(data) > limit:
+        raise SerializationError(
+            f"{root}: must be at most {limit:,} bytes as JSON, got {len(data):,}; store large data "
+            "elsewhere and dispatch a reference",
+            path=root,
+        )
+    if _decode(data) != value:
+        raise SerializationError(f"{root}: would not come back equal from JSON", path=root)
+    return data
+
+
+def decode(data: bytes) -> Any:
+    """Decode what `encode` made. Raises `SerializationError` for anything else."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise SerializationError(f"not valid JSON: {error}") from error
+
+
+def _explain(value: object, root: str) -> None:
+    """Walk the value and raise for the first part that JSON cannot carry."""
+    stack: list[tuple[str, int, Iterator[tuple[str, object]]]] = [(root, 0, iter([("", value)]))]
+    while stack:
+        path, depth, parts = stack[-1]
+        part = next(parts, None)
+        if part is None:
+            stack.pop()
+            continue
+        place, item = path + part[0], part[1]
+        inner = _inspect(place, item)
+        if inner is not None:
+            if depth >= MAX_DEPTH:
+                raise SerializationError(
+                    f"{root}: must be nested at most {MAX_DEPTH} deep", path=place
+                )
+            stack.append((place, depth + 1, inner))
+
+
+def _inspect(path: str, item: object) -> Iterator[tuple[str, object]] | None:
+    """Refuse one part, or return its own parts where it has any."""
+    if isinstance(item, str):
+        _check_text(path, item)
+        return None
+    if item is None or isinstance(item, bool | int):
+        return None
+    if isinstance(item, float):
+        if item != item or item in (float("inf"), float("-inf")):
+            raise SerializationError(f"{path}: must be a finite number, got {item!r}", path=path)
+        return None
+    if isinstance(item, list):
+        return _items(cast("list[object]", item))
+    if isinstance(item, Mapping):
+        return _entries(path, cast("Mapping[object, object]", item))
+    advice = {
+        "tuple": "a tuple comes back as a list: pass a list",
+        "set": "pass a sorted list",
+        "frozenset": "pass a sorted list",
+        "bytes": "pass text, base64 for example",
+        "datetime": "pass its isoformat()",
+        "date": "pass its isoformat()",
+        "Decimal": "pass it as text",
+        "UUID": "pass it as text",
+    }.get(type(item).__name__, "pass text, numbers, booleans, None, lists and dicts")
+    raise SerializationError(
+        f"{path}: must be a JSON value, got {type(item).__name__}; {advice}", path=path
+    )
+
+
+def _items(item: list[object]) -> Iterator[tuple[str, object]]:
+    for index, inner in enumerate(item):
+        yield f"[{index}]", inner
+
+
+def _entries(path: str, item: Mapping[object, object]) -> Iterator[tuple[str, object]]:
+    for key, inner in item.items():
+        if not isinstance(key, str):
+            raise SerializationError(f"{path}: keys must be text, got {key!r}", path=path)
+        _check_text(f"{path} key {key!a}", key)
+        yield (f".{key}" if key.isidentifier() else f"[{key!r}]"), inner
+
+
+def _check_text(path: str, text: str) -> None:
+    if "\0" in text:
+        raise SerializationError(f"{path}: must not contain a NUL character", path=path)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SerializationError(f"{path}: must not contain a lone surrogate", path=path) from None

@@ -1,0 +1,287 @@
+"""The contract between the worker and a store: the waist that everything else goes through.
+
+A driver takes batches and gives one positional answer for each item. Disagreement about one item
+is an answer; an exception means that the whole call did nothing, or, as
+`StoreUnavailable(ambiguous=True)`, that it is not known. Every call may then be repeated with the
+same ids and tokens (I14).
+
+Time-dependent calls take `now=None`, which means the store's own clock; only tests pass an instant.
+Delays are counted from that now. Correctness depends on leases alone: there is no leader, no
+registration, and hints (`wait`) may lie. A driver holds no policy.
+
+A usable driver implements `open`, `close`, `enqueue`, `claim`, `record` and `counts`; everything
+else has a default here. What a driver can do beyond that is listed in `capabilities`, known before
+any call. `tenure.testing.conformance` proves a driver.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+from tenure.errors import QueueError, Unsupported
+from tenure.outcomes import Outcome
+from tenure.types import (
+    Answer,
+    Claim,
+    ClaimRequest,
+    Counts,
+    Enqueued,
+    Exchanged,
+    Expired,
+    Hold,
+    Job,
+    JobFilter,
+    Kept,
+    Move,
+    NewJob,
+    Page,
+    Recorded,
+    Retention,
+    Retry,
+    WorkerInfo,
+)
+
+__all__ = ["Capability", "Driver", "KeeperHandle", "RecordItem"]
+
+RecordItem = tuple[Hold, Outcome]
+
+
+class Capability(StrEnum):
+    """What a driver can do beyond the six required operations."""
+
+    DELAY = "delay"  # NewJob.delay and .at, and the delays of Retried, Snoozed and Released
+    RELEASE = "release"  # Released gives the job back; without it a job is left to its lease
+    EXTEND = "extend"  # extend()
+    RECLAIM = "reclaim"  # expired() and reclaim()
+    EXCHANGE = "exchange"  # exchange() is one round trip
+    NAMES = "names"  # ClaimRequest.names
+    NEXT_DUE = "next_due"  # next_due()
+    WAIT = "wait"  # wait() returns early
+    KEEPER = "keeper"  # keeper_handle() works while the event loop is blocked
+    PROGRESS = "progress"  # progress()
+    INSPECT = "inspect"  # get(), list()
+    CONTROL = "control"  # cancel(), retry(), delete(), move(), purge(), pause()
+    PRUNE = "prune"  # prune()
+    PRESENCE = "presence"  # report(), workers()
+    SHARED = "shared"  # one opened instance serves several event loops and threads at once
+
+
+class KeeperHandle(Protocol):
+    """What the keeper's thread uses: blocking calls, from that one thread."""
+
+    def extend(self, holds: Sequence[Hold], lease: float) -> Sequence[Kept]:
+        """As `Driver.extend`, blocking."""
+        ...
+
+    def close(self) -> None:
+        """Give up what the handle holds; legal twice."""
+        ...
+
+
+class Driver(ABC):
+    """One store, as the runtime and the front see it.
+
+    An instance is used from the event loop that opened it, unless it has `Capability.SHARED`. Every
+    operation may raise `StoreUnavailable` or another `StoreError`.
+    """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    # --- life cycle -----------------------------------------------------------------------------
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connect, and create the schema where there is none. Legal when already open.
+
+        Raises `SchemaMismatch` for a schema this code does not work with.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up every connection and thread. Legal twice, and before `open`."""
+
+    # --- the job store --------------------------------------------------------------------------
+
+    @abstractmethod
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, now: datetime | None = None
+    ) -> Sequence[Enqueued]:
+        """Store the jobs, all or none: with one `DUPLICATE` among the answers nothing was stored.
+
+        An id with the same content (`content_digest`) that is stored, or was until at least one
+        minute ago, answers `CREATED` and changes nothing. Arrival order is the order of the batch.
+        No id comes twice in a batch.
+        """
+
+    @abstractmethod
+    async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
+        """Take due jobs of unpaused queues for one attempt each.
+
+        Queue by queue as requested; within a queue by priority (higher first), due time, arrival
+        (I11). Each taken job becomes processing, its serial and attempt grow by one, its hold
+        carries the request's token, and its lease ends `request.lease` seconds from now (I2, I6).
+        An empty claim writes nothing. With `request.again`, current holds of the token come first.
+        """
+
+    @abstractmethod
+    async def record(
+        self, items: Sequence[RecordItem], *, now: datetime | None = None
+    ) -> Sequence[Recorded]:
+        """Settle holds: apply each outcome where its hold is current, whether or not it expired.
+
+        What an outcome makes of a job is `outcomes.settle`. The last settled hold of a job is kept
+        apart from the current one, so that the same hold with the same outcome answers `REPEATED`
+        until a later hold is settled. No job comes twice in a batch. A failure's text is stored as
+        the job's `error`; a completion clears it.
+        """
+
+    @abstractmethod
+    async def counts(self, *, now: datetime | None = None) -> Counts:
+        """Count the jobs by state and queue; bounded work whatever is stored."""
+
+    async def exchange(
+        self, items: Sequence[RecordItem], request: ClaimRequest, *, now: datetime | None = None
+    ) -> Exchanged:
+        """Record, then claim. When only the claim half fails, its error comes with the answers."""
+        recorded = tuple(await self.record(items, now=now))
+        try:
+            claims = await self.claim(request, now=now)
+        except QueueError as error:
+            return Exchanged(recorded=recorded, claims=(), error=error)
+        return Exchanged(recorded=recorded, claims=tuple(claims))
+
+    async def extend(
+        self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None
+    ) -> Sequence[Kept]:
+        """Let each current hold end `lease` seconds from now, also one that had expired.
+
+        The end may move backwards. `LOST`: the hold is not current, nothing changed.
+        `CANCEL_REQUESTED`: extended, and the job was asked to cancel.
+        """
+        raise Unsupported("extend")
+
+    async def expired(self, limit: int, *, now: datetime | None = None) -> Expired:
+        """Look for current holds whose lease has run out, longest ago first. Changes nothing."""
+        raise Unsupported("expired")
+
+    async def reclaim(
+        self,
+        limit: int,
+        delays: Sequence[float],
+        *,
+        only: Sequence[Hold] | None = None,
+        now: datetime | None = None,
+    ) -> Sequence[Hold]:
+        """Make jobs whose lease has run out pending again; return the holds that this ended.
+
+        Their serial and stalls grow by one, their attempt stays; due `delays[stalls before]`
+        seconds from now, the last entry for all later ones. `only` restricts to those holds, which
+        are still checked for being current and expired.
+        """
+        raise Unsupported("reclaim")
+
+    async def next_due(
+        self, queues: Sequence[str], *, now: datetime | None = None
+    ) -> datetime | None:
+        """The earliest instant after now at which a claim of these queues could succeed, or None.
+
+        Considers waiting jobs of unpaused queues that are due later than now.
+        """
+        raise Unsupported("next_due")
+
+    async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
+        """Store the progress of a running attempt, under its hold."""
+        raise Unsupported("progress")
+
+    # --- control --------------------------------------------------------------------------------
+
+    async def cancel(
+        self, job_ids: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[Answer]:
+        """Cancel waiting jobs at once (`DONE`); store the wish for processing ones (`REQUESTED`).
+
+        Also `FINISHED` (it had ended, changed nothing), `UNKNOWN`. Leaves nothing behind for an
+        unknown id.
+        """
+        raise Unsupported("cancel")
+
+    async def retry(
+        self, items: Sequence[Retry], *, now: datetime | None = None
+    ) -> Sequence[Answer]:
+        """Make failed and cancelled jobs due now, with attempt and stalls at 0 (`DONE`).
+
+        Serial, error and settled hold stay. Also `FINISHED` (completed), `RUNNING`, `LIVE` (waits
+        already), `UNKNOWN`. An item whose serial is no longer the job's answers `DONE` without any
+        change: someone has retried it since.
+        """
+        raise Unsupported("retry")
+
+    async def delete(
+        self, job_ids: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[Answer]:
+        """Delete jobs that are not processing (`DONE`); `RUNNING`, `UNKNOWN`.
+
+        The id stays known for a minute, so that a repeated dispatch does not bring the job back.
+        """
+        raise Unsupported("delete")
+
+    async def move(self, items: Sequence[Move], *, now: datetime | None = None) -> Sequence[Answer]:
+        """Change queue, due time or priority of waiting jobs (`DONE`).
+
+        Also `RUNNING`, `FINISHED`, `UNKNOWN`; `LIVE` where the given serial is no longer the job's.
+        """
+        raise Unsupported("move")
+
+    async def purge(self, which: JobFilter, limit: int, *, now: datetime | None = None) -> int:
+        """Delete up to `limit` jobs that match and are not processing; return how many."""
+        raise Unsupported("purge")
+
+    async def pause(self, queue: str, paused: bool) -> None:
+        """Stop or resume claims of a queue, for every worker, from the next claim on."""
+        raise Unsupported("pause")
+
+    async def prune(self, retention: Retention, limit: int, *, now: datetime | None = None) -> int:
+        """Delete up to `limit` finished jobs beyond their retention; return how many.
+
+        Also drops the traces of deleted ids that are older than a minute. A job that ended less
+        than a minute ago is never pruned.
+        """
+        raise Unsupported("prune")
+
+    # --- inspection -----------------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job[bytes] | None:
+        """The job, or None."""
+        raise Unsupported("get")
+
+    async def list(self, which: JobFilter, cursor: str | None, limit: int) -> Page[bytes]:
+        """Up to `limit` matching jobs, newest arrival first, after `cursor`.
+
+        Each call examines a bounded number of records: a page may be short, even empty, while its
+        cursor is not None. Raises `InvalidConfiguration` for a cursor that this store did not make.
+        """
+        raise Unsupported("list")
+
+    # --- presence and hints ---------------------------------------------------------------------
+
+    async def report(self, worker: WorkerInfo, ttl: float) -> None:
+        """Show a worker for `ttl` seconds; a newer report of the same id replaces it."""
+        raise Unsupported("report")
+
+    async def workers(self) -> Sequence[WorkerInfo]:
+        """The workers whose report has not run out, by id. Display only."""
+        raise Unsupported("workers")
+
+    async def wait(self, queues: Sequence[str], timeout: float) -> bool:
+        """Wait until something may have become claimable since this call began, or `timeout` s.
+
+        True for a hint, False for the timeout. Hints may lie. The call may be cancelled. The
+        default cannot hint; callers check `Capability.WAIT` and keep time themselves.
+        """
+        raise Unsupported("wait")
+
+    def keeper_handle(self) -> KeeperHandle:
+        """What the keeper's thread extends leases through while the event loop is blocked."""
+        raise Unsupported("keeper_handle")

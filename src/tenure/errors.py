@@ -1,0 +1,277 @@
+"""Everything that `tenure` raises or reports.
+
+    TenureError
+    └── QueueError
+        ├── StoreError                  the store refused, definitely
+        │   ├── StoreUnavailable        it could not be reached; `.ambiguous`: it may have acted
+        │   └── SchemaMismatch          its schema is older or newer than this code
+        ├── InvalidConfiguration        an option, when something is built
+        ├── InvalidJob                  a dispatch: `.path` names the place, `.rule` what holds
+        ├── SerializationError          a payload or result that cannot be encoded or decoded
+        ├── JobNotFound, DuplicateJob, PartialDispatch, Unsupported, RuntimeUnavailable
+        ├── JobFailed, JobTimedOut, JobPanicked, JobCancelled     how one attempt or job ended
+        ├── JobOverdue, LoopBlocked, LeaseLost, HandlerNotFound   what a worker noticed
+        ├── StateTransitionError        a write that was refused by its hold
+        └── WorkerTaskError             a loop of the worker itself died and was restarted
+
+Every error carries its data as attributes; its message says what was expected, what was got and
+what to do.
+"""
+
+from collections.abc import Sequence
+
+from tenure.outcomes import Failure
+
+__all__ = [
+    "DuplicateJob",
+    "HandlerNotFound",
+    "InvalidConfiguration",
+    "InvalidJob",
+    "JobCancelled",
+    "JobFailed",
+    "JobNotFound",
+    "JobOverdue",
+    "JobPanicked",
+    "JobTimedOut",
+    "LeaseLost",
+    "LoopBlocked",
+    "PartialDispatch",
+    "QueueError",
+    "RuntimeUnavailable",
+    "SchemaMismatch",
+    "SerializationError",
+    "StateTransitionError",
+    "StoreError",
+    "StoreUnavailable",
+    "TenureError",
+    "Unsupported",
+    "WorkerTaskError",
+]
+
+
+class TenureError(Exception):
+    """The root of the tree."""
+
+
+class QueueError(TenureError):
+    """Anything about a queue, its jobs or its workers; what `next_error()` returns."""
+
+
+# --- the store ----------------------------------------------------------------------------------
+
+
+class StoreError(QueueError):
+    """The store refused the call. Nothing of it was done."""
+
+
+class StoreUnavailable(StoreError):
+    """The store could not be reached, or gave up.
+
+    With `ambiguous` the call may have been done before the answer was lost; repeat it with the
+    same ids and tokens. Without it nothing was done.
+    """
+
+    def __init__(self, message: str, *, ambiguous: bool = False) -> None:
+        super().__init__(message)
+        self.ambiguous = ambiguous
+
+
+class SchemaMismatch(StoreError):
+    """The store's schema has version `found`, this code works with `expected`."""
+
+    def __init__(self, *, found: int, expected: int, remedy: str) -> None:
+        super().__init__(
+            f"the store has schema version {found}, this tenure works with {expected}: {remedy}"
+        )
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+
+
+class Unsupported(QueueError):
+    """The driver does not offer `operation`; `capabilities` says so before any call."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(f"this store does not support {operation}")
+        self.operation = operation
+
+
+# --- what a caller passed -----------------------------------------------------------------------
+
+
+class InvalidConfiguration(QueueError, ValueError):
+    """`option` was given `value`; `rule` is what it must be."""
+
+    def __init__(self, option: str, value: object, rule: str) -> None:
+        super().__init__(f"{option} {rule}, got {value!r}")
+        self.option = option
+        self.value = value
+        self.rule = rule
+
+
+class InvalidJob(QueueError, ValueError):
+    """A dispatch was refused and nothing of it stored; `path` names the offending place."""
+
+    def __init__(self, path: str, rule: str) -> None:
+        super().__init__(f"{path}: {rule}")
+        self.path = path
+        self.rule = rule
+
+
+class SerializationError(QueueError):
+    """A payload or result could not be encoded or decoded; `path` names the place where known."""
+
+    def __init__(self, message: str, *, path: str | None = None, job_id: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.job_id = job_id
+
+
+class JobNotFound(QueueError, LookupError):
+    """No job has this id, or no longer."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"no job has the id {job_id!r}; it may have been deleted or pruned")
+        self.job_id = job_id
+
+
+class DuplicateJob(QueueError):
+    """The id is stored, or was until a moment ago, with other content. Nothing was stored."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"the id {job_id!r} belongs to a job with other content; choose another id, or leave "
+            "it out to get a fresh one"
+        )
+        self.job_id = job_id
+
+
+class PartialDispatch(QueueError):
+    """`dispatch_many` failed after some chunks: `stored` ids are safe, `unsure` ones may be."""
+
+    def __init__(self, *, stored: Sequence[str], unsure: Sequence[str]) -> None:
+        super().__init__(
+            f"{len(stored)} jobs were stored before the failure and {len(unsure)} may have been; "
+            "the ids are in .stored and .unsure, the cause in __cause__"
+        )
+        self.stored = tuple(stored)
+        self.unsure = tuple(unsure)
+
+
+class RuntimeUnavailable(QueueError, RuntimeError):
+    """There is no running event loop, or the queue is closed."""
+
+
+# --- how an attempt or a job ended --------------------------------------------------------------
+
+
+class JobFailed(QueueError):
+    """An attempt failed, or, from `JobHandle.result`, the job did."""
+
+    def __init__(self, job_id: str, name: str, attempt: int, failure: Failure) -> None:
+        super().__init__(f"job {job_id} ({name}) failed on attempt {attempt}: {failure.message}")
+        self.job_id = job_id
+        self.name = name
+        self.attempt = attempt
+        self.failure = failure
+
+
+class JobTimedOut(QueueError):
+    """An attempt was cancelled at its deadline, `timeout` seconds after its start."""
+
+    def __init__(self, job_id: str, timeout: float) -> None:
+        super().__init__(f"job {job_id} was cancelled at its time limit of {timeout:g} s")
+        self.job_id = job_id
+        self.timeout = timeout
+
+
+class JobPanicked(QueueError):
+    """A handler raised something outside `Exception`, such as `SystemExit`."""
+
+    def __init__(self, job_id: str, message: str = "") -> None:
+        super().__init__(f"job {job_id} raised {message or 'outside Exception'}")
+        self.job_id = job_id
+
+
+class JobCancelled(QueueError):
+    """The job was cancelled, so there is no result."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} was cancelled")
+        self.job_id = job_id
+
+
+# --- what a worker noticed ----------------------------------------------------------------------
+
+
+class JobOverdue(QueueError):
+    """A handler that cannot be interrupted is `seconds` past its start and keeps its slot."""
+
+    def __init__(self, job_id: str, name: str, seconds: float) -> None:
+        super().__init__(
+            f"job {job_id} ({name}) still runs after {seconds:.1f} s, past its time limit; it "
+            "cannot be interrupted and keeps its slot until it returns"
+        )
+        self.job_id = job_id
+        self.name = name
+        self.seconds = seconds
+
+
+class LoopBlocked(QueueError):
+    """The event loop did not turn for `seconds`, while `job_id` (if it is known) was running."""
+
+    def __init__(
+        self, job_id: str | None, name: str | None, seconds: float, where: str = ""
+    ) -> None:
+        subject = f"job {job_id} ({name})" if job_id else "something outside the handlers"
+        super().__init__(
+            f"{subject} blocked the event loop for {seconds:.2f} s"
+            f"{f' at {where}' if where else ''}; "
+            "make the handler a plain def, so that it runs in a thread, or await more often"
+        )
+        self.job_id = job_id
+        self.name = name
+        self.seconds = seconds
+        self.where = where
+
+
+class LeaseLost(QueueError):
+    """The hold of a running attempt is no longer current; its handler was cancelled."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} was reclaimed while it ran here; its handler was cancelled and nothing "
+            "it returns will be recorded"
+        )
+        self.job_id = job_id
+
+
+class HandlerNotFound(QueueError):
+    """No handler is registered under `name`; its jobs are left to other workers."""
+
+    def __init__(self, name: str, job_id: str | None = None, hint: str = "") -> None:
+        super().__init__(
+            f"no handler is registered for {name!r}{hint}; its jobs are put back for a worker that "
+            "has one"
+        )
+        self.name = name
+        self.job_id = job_id
+
+
+class StateTransitionError(QueueError):
+    """A write after a claim was not applied, and changed nothing."""
+
+    def __init__(self, job_id: str, operation: str, message: str) -> None:
+        super().__init__(f"{operation} of job {job_id}: {message}")
+        self.job_id = job_id
+        self.operation = operation
+        self.message = message
+
+
+class WorkerTaskError(QueueError):
+    """The worker's own loop `task` died of `__cause__` and is started again."""
+
+    def __init__(self, task: str, message: str) -> None:
+        super().__init__(f"the {task} loop died and is started again: {message}")
+        self.task = task
+        self.message = message

@@ -1,0 +1,139 @@
+"""The limits on what a dispatch may contain, alike on every store. Pure.
+
+Each check raises `InvalidJob` with the path of the offending place; nothing was stored then.
+"""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from tenure.errors import InvalidConfiguration, InvalidJob
+
+__all__ = [
+    "DEFAULT_PAYLOAD_LIMIT",
+    "check_at",
+    "check_delay",
+    "check_headers",
+    "check_max_attempts",
+    "check_name",
+    "check_priority",
+    "check_timeout",
+    "seconds",
+]
+
+DEFAULT_PAYLOAD_LIMIT = 1024 * 1024
+MAX_HEADERS_BYTES = 16 * 1024
+
+_TEN_YEARS = timedelta(days=3653)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def seconds(option: str, value: object) -> float:
+    """A duration given as seconds or `timedelta`, in seconds.
+
+    Raises `InvalidConfiguration` naming the option for anything else, NaN and infinities.
+    """
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidConfiguration(option, value, "must be seconds or a timedelta")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidConfiguration(option, value, "must be a finite number of seconds")
+    return number
+
+
+def check_name(path: str, value: object) -> str:
+    """A job name, queue name or id: 1 to 256 bytes of UTF-8 without control characters."""
+    if not isinstance(value, str):
+        raise InvalidJob(path, f"must be text, got {type(value).__name__}")
+    if value.isascii() and value.isprintable() and 0 < len(value) <= 256:
+        return value
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise InvalidJob(path, "must not contain a lone surrogate") from None
+    if not 1 <= size <= 256:
+        raise InvalidJob(path, f"must be 1 to 256 bytes of UTF-8, got {size}")
+    if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in value):
+        raise InvalidJob(path, f"must not contain control characters, got {value!a}")
+    return value
+
+
+def check_delay(path: str, value: object) -> float:
+    """A delay in seconds from the store's now; a negative one means now."""
+    try:
+        delay = seconds(path, value)
+    except InvalidConfiguration as error:
+        if isinstance(value, float) and math.isinf(value) and value < 0:
+            return 0.0
+        raise InvalidJob(path, f"{error.rule}, got {value!r}") from None
+    if delay > _TEN_YEARS.total_seconds():
+        raise InvalidJob(path, f"must be at most ten years, got {value!r}")
+    return max(0.0, delay)
+
+
+def check_at(path: str, value: object, now: datetime) -> datetime:
+    """An aware instant from 1970 to ten years ahead, returned in UTC."""
+    if not isinstance(value, datetime):
+        raise InvalidJob(path, f"must be a datetime, got {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise InvalidJob(
+            path, f"must be aware, got the naive {value!r}; give it a tzinfo, such as datetime.UTC"
+        )
+    try:
+        instant = value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidJob(path, f"must lie between 1970 and ten years ahead, got {value}") from None
+    if not _EPOCH <= instant <= now + _TEN_YEARS:
+        raise InvalidJob(path, f"must lie between 1970 and ten years ahead, got {value}")
+    return instant
+
+
+def check_priority(path: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -100 <= value <= 100:
+        raise InvalidJob(path, f"must be a whole number from -100 to 100, got {value!r}")
+    return value
+
+
+def check_max_attempts(path: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
+        raise InvalidJob(path, f"must be a whole number from 1 to 10,000, got {value!r}")
+    return value
+
+
+def check_timeout(path: str, value: object) -> float:
+    try:
+        timeout = seconds(path, value)
+    except InvalidConfiguration as error:
+        raise InvalidJob(path, f"{error.rule}, got {value!r}") from None
+    if timeout <= 0:
+        raise InvalidJob(path, f"must be greater than 0 seconds, got {value!r}")
+    return timeout
+
+
+def check_headers(path: str, value: object) -> Mapping[str, str]:
+    """Text by name: names as job names, all together at most 16 KiB."""
+    if not isinstance(value, Mapping):
+        raise InvalidJob(path, f"must map names to text, got {type(value).__name__}")
+    total = 0
+    headers: dict[str, str] = {}
+    for key, text in cast("Mapping[object, object]", value).items():
+        name = check_name(f"{path} name {key!r}", key)
+        place = f"{path}[{name!r}]"
+        if not isinstance(text, str):
+            raise InvalidJob(place, f"must be text, got {type(text).__name__}")
+        if "\0" in text:
+            raise InvalidJob(place, "must not contain a NUL character")
+        try:
+            total += len(name.encode()) + len(text.encode("utf-8"))
+        except UnicodeEncodeError:
+            raise InvalidJob(place, "must not contain a lone surrogate") from None
+        headers[name] = text
+    if total > MAX_HEADERS_BYTES:
+        raise InvalidJob(path, f"must be at most {MAX_HEADERS_BYTES:,} bytes, got {total:,}")
+    return headers

@@ -1,0 +1,332 @@
+"""The values that pass between the layers: jobs, claims, holds, answers.
+
+Frozen structs and enums only; no behaviour beyond small derivations of their own fields. Times
+are aware UTC datetimes, durations are seconds, payloads and results are bytes in a driver's hands.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum, StrEnum
+from hashlib import blake2b
+from typing import Generic, TypeVar
+
+from msgspec import Struct, field
+
+from tenure.outcomes import Failure
+from tenure.states import State
+
+__all__ = [
+    "Answer",
+    "Claim",
+    "ClaimRequest",
+    "Counts",
+    "Damaged",
+    "Enqueued",
+    "Exchanged",
+    "Expired",
+    "ExpiredHold",
+    "Hold",
+    "Job",
+    "JobFilter",
+    "Kept",
+    "Move",
+    "NewJob",
+    "Page",
+    "QueueLimit",
+    "Recorded",
+    "Retention",
+    "Retry",
+    "WorkerInfo",
+    "content_digest",
+]
+
+P = TypeVar("P")
+
+NO_HEADERS: Mapping[str, str] = {}
+
+
+class Damaged(Struct, frozen=True):
+    """Stands where stored bytes (a payload, a result) could not be decoded; `raw` keeps them."""
+
+    raw: bytes
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A job as it is handed to `enqueue`; already validated, its payload already encoded.
+
+    Due at `at`, or `delay` seconds after the store's now, or now. `max_attempts` and `timeout`
+    (seconds) are None where the dispatch did not give them.
+    """
+
+    id: str
+    name: str
+    queue: str = "default"
+    payload: bytes = b"null"
+    delay: float | None = None
+    at: datetime | None = None
+    priority: int = 0
+    max_attempts: int | None = None
+    timeout: float | None = None
+    headers: Mapping[str, str] = NO_HEADERS
+
+
+class Job(Struct, Generic[P], frozen=True, kw_only=True):
+    """One stored job, as it was at the moment of the read.
+
+    Drivers deal in `Job[bytes]`; `Queue.get` and `Queue.list` give the decoded view. `attempt`
+    counts starts of the handler, `stalls` the leases in a row that ran out, `serial` the claims and
+    reclaims so far. `error` is the newest failure, kept while a retry waits.
+    """
+
+    id: str
+    name: str
+    queue: str
+    payload: P
+    priority: int
+    max_attempts: int | None
+    timeout: float | None
+    headers: Mapping[str, str]
+    state: State
+    attempt: int
+    stalls: int
+    serial: int
+    run_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    error: Failure | None
+    result: P | None
+    progress: P | None
+    cancel_requested: bool
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs to list or purge; a field that is None does not restrict."""
+
+    state: State | None = None
+    queue: str | None = None
+    name: str | None = None
+
+
+class Page(Struct, Generic[P], frozen=True, kw_only=True):
+    """Jobs, newest arrival first, and the cursor that continues after them (None at the end)."""
+
+    jobs: tuple[Job[P], ...]
+    cursor: str | None
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """How many jobs are where; the fields are disjoint.
+
+    `pending` are due now, `scheduled` wait for their time. Both are exact up to 100,000 a queue;
+    when one was cut there, `capped` says so. `by_queue` has the same numbers for every queue known
+    to the store, itself with an empty `by_queue`; `paused` names the paused queues.
+    """
+
+    pending: int = 0
+    scheduled: int = 0
+    blocked: int = 0
+    processing: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    capped: bool = False
+    by_queue: "Mapping[str, Counts]" = field(default_factory=dict[str, "Counts"])
+    paused: frozenset[str] = frozenset()
+
+
+# --- claims -------------------------------------------------------------------------------------
+
+
+class Hold(Struct, frozen=True):
+    """Proof of one claim. A write is applied only where both parts are the current ones.
+
+    `serial` counts the claims and reclaims of the job and is never given back or reset; `token`
+    is random, one for each claim request.
+    """
+
+    job_id: str
+    serial: int
+    token: str
+
+
+class QueueLimit(Struct, frozen=True):
+    """A queue to claim from and how many jobs of it at most."""
+
+    name: str
+    limit: int
+
+
+class ClaimRequest(Struct, frozen=True, kw_only=True):
+    """A request for up to `limit` jobs in all, tried queue by queue in the order of `queues`.
+
+    Stops before `max_bytes` of payload are passed, after at least one job. `lease` is in seconds.
+    `names` restricts to those names and is given only to drivers with `Capability.NAMES`. With
+    `again` it repeats a request whose answer was lost: the jobs its token already holds are
+    returned first, and count against the limits.
+    """
+
+    token: str
+    queues: tuple[QueueLimit, ...]
+    limit: int
+    worker: str
+    lease: float
+    max_bytes: int = 8 * 1024 * 1024
+    names: frozenset[str] | None = None
+    again: bool = False
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A job taken for one attempt. `attempt` and `stalls` are as of this claim.
+
+    `damage` tells what of the stored record could not be read; the job then carries stand-ins and
+    must not be started.
+    """
+
+    job: Job[bytes]
+    hold: Hold
+    attempt: int
+    stalls: int
+    lease: float
+    damage: str | None = None
+
+
+class ExpiredHold(Struct, frozen=True, kw_only=True):
+    """A current hold whose lease has run out: until when it ran, and how long (seconds) it was."""
+
+    hold: Hold
+    until: datetime
+    lease: float
+
+
+class Expired(Struct, frozen=True, kw_only=True):
+    """Holds whose lease has run out, with the store's time of the look."""
+
+    now: datetime
+    holds: tuple[ExpiredHold, ...]
+
+
+# --- answers of extend and record -----------------------------------------------------------------
+
+
+class Kept(Enum):
+    """The answer of `extend` for one hold."""
+
+    KEPT = "kept"
+    LOST = "lost"
+    CANCEL_REQUESTED = "cancel_requested"
+
+
+class Recorded(Enum):
+    """The answer of `record` for one item.
+
+    `REPEATED`: this hold was settled with this very outcome before. `FENCED`: the hold is not
+    current, nothing changed. `UNKNOWN`: there is no such job.
+    """
+
+    APPLIED = "applied"
+    REPEATED = "repeated"
+    FENCED = "fenced"
+    UNKNOWN = "unknown"
+
+
+class Exchanged(Struct, frozen=True, kw_only=True):
+    """The answers of an exchange; `error` is why the claim half failed, after the outcomes."""
+
+    recorded: tuple[Recorded, ...]
+    claims: tuple[Claim, ...]
+    error: Exception | None = None
+
+
+# --- answers of enqueue and control -------------------------------------------------------------
+
+
+class Enqueued(StrEnum):
+    """The answer of `enqueue` for one job.
+
+    `CREATED` also for a repeat of the same id with the same content: it is the first answer given
+    again. `DUPLICATE`: the id is stored, or still known, with other content.
+    """
+
+    CREATED = "created"
+    DUPLICATE = "duplicate"
+
+
+class Answer(StrEnum):
+    """What a control verb did about one job; each verb's docstring says which it can give.
+
+    `done`: as asked. `requested`: stored as a wish, the running attempt decides. `finished`: too
+    late, the job has ended. `running`: refused, the job is being processed. `live`: refused, the
+    job has not ended. `held`: refused, its unique key belongs to another job. `unknown`: no such
+    job.
+    """
+
+    DONE = "done"
+    REQUESTED = "requested"
+    FINISHED = "finished"
+    RUNNING = "running"
+    LIVE = "live"
+    HELD = "held"
+    UNKNOWN = "unknown"
+
+
+class Retry(Struct, frozen=True):
+    """A manual retry. With `serial` it applies only while the job still has that serial."""
+
+    job_id: str
+    serial: int | None = None
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """A move of a waiting job; what is None stays. `serial` as in `Retry`."""
+
+    job_id: str
+    queue: str | None = None
+    at: datetime | None = None
+    priority: int | None = None
+    serial: int | None = None
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long finished jobs are kept: ages in seconds, and the newest completed ones a queue.
+
+    None keeps without that bound.
+    """
+
+    completed: float | None = 24 * 3600.0
+    completed_count: int | None = 100_000
+    failed: float | None = 14 * 24 * 3600.0
+    cancelled: float | None = 14 * 24 * 3600.0
+
+
+class WorkerInfo(Struct, frozen=True, kw_only=True):
+    """What a worker says of itself, for display only; nothing depends on it."""
+
+    id: str
+    name: str | None
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    concurrency: int
+    running: int
+    started_at: datetime
+    seen_at: datetime
+
+
+def content_digest(job: NewJob) -> bytes:
+    """Name the content of a dispatch in eight bytes: all of it but its id.
+
+    A store keeps it beside the id, so that a repeated dispatch is told from another job under the
+    same id even after the job was moved, retried or deleted.
+    """
+    headers = sorted(job.headers.items()) if job.headers else ""
+    digest = blake2b(job.payload, digest_size=8)
+    # No name or queue holds a control character, so the separator is unambiguous.
+    digest.update(
+        f"\0{job.name}\0{job.queue}\0{job.delay}\0{job.at}\0{job.priority}\0{job.max_attempts}"
+        f"\0{job.timeout}\0{headers}".encode("utf-8", "backslashreplace")
+    )
+    return digest.digest()

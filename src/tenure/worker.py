@@ -1,0 +1,235 @@
+"""The worker: which handlers run jobs of which queues, with which bounds.
+
+Configuration only; what runs is in `_runtime`, and `run()` connects the two.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from secrets import token_hex
+from typing import Any, TypeVar, cast
+
+from tenure._runtime.handle import WorkerHandle
+from tenure._runtime.lifecycle import Lifecycle
+from tenure._runtime.settings import WorkerSettings
+from tenure.driver import Capability
+from tenure.errors import InvalidConfiguration, InvalidJob, RuntimeUnavailable
+from tenure.events import Observer
+from tenure.handlers import Handler, Handlers, RetryRule
+from tenure.intake import check_name, seconds
+from tenure.queue import Queue
+
+__all__ = ["Worker"]
+
+H = TypeVar("H", bound=Callable[..., Any])
+
+_LEASE = 30.0
+
+
+class Worker:
+    """Runs the jobs of some queues, at most `concurrency` at once.
+
+    Durations are seconds or `timedelta`.
+
+    - `poll_interval`: how long an idle worker waits at most before it looks again (hints from the
+      store usually wake it in milliseconds);
+    - `job_timeout`: the time limit of an attempt where neither dispatch nor registration gave one;
+    - `lease`: how long a claim is valid unless extended, which happens every third of it; None is
+      30 s, or, on a store that cannot extend, twice the longest time limit;
+    - `drain_timeout`: what `shutdown()` gives running handlers by default;
+    - `overdue_grace`: how long the lease of a handler that cannot be interrupted is kept past its
+      deadline; None is its time limit, at least one lease;
+    - `queues`: the names to serve, fairly in turn;
+    - `max_stalls`: leases that may run out in a row before a job is failed instead of started;
+    - `prefetch`: jobs claimed beyond the free slots, to save a round trip;
+    - `name`: for people; the id of each run is random;
+    - `observers`: functions that are told every event.
+
+    Raises `InvalidConfiguration` naming the option, the value and the rule.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        *,
+        concurrency: int = 16,
+        poll_interval: float | timedelta = 1.0,
+        job_timeout: float | timedelta = 300.0,
+        lease: float | timedelta | None = None,
+        drain_timeout: float | timedelta = 25.0,
+        overdue_grace: float | timedelta | None = None,
+        queues: Sequence[str] = ("default",),
+        max_stalls: int = 5,
+        prefetch: int = 0,
+        name: str | None = None,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        self._queue = queue
+        self._concurrency = _whole("concurrency", concurrency, 1, 100_000)
+        self._poll_interval = _positive("poll_interval", poll_interval)
+        self._job_timeout = _positive("job_timeout", job_timeout)
+        self._lease = None if lease is None else _positive("lease", lease)
+        self._drain_timeout = _not_negative("drain_timeout", drain_timeout)
+        self._overdue_grace = (
+            None if overdue_grace is None else _not_negative("overdue_grace", overdue_grace)
+        )
+        self._queues = _queue_names(queues)
+        self._max_stalls = _whole("max_stalls", max_stalls, 1, 1000)
+        self._prefetch = _whole("prefetch", prefetch, 0, 100_000)
+        self._name = None if name is None else _name("name", name)
+        self._observers = tuple(observers)
+        self._handlers = Handlers()
+        self._longest = self._job_timeout
+        self._check_lease()
+
+    @property
+    def queue(self) -> Queue:
+        """The queue whose jobs it runs."""
+        return self._queue
+
+    def register(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        retry: RetryRule | None = None,
+        timeout: float | timedelta | None = None,
+        executor: None = None,
+        replace: bool = False,
+    ) -> None:
+        """Let `handler(payload)` or `handler(payload, job)` run the jobs of this name.
+
+        An `async def` runs on the event loop, a plain `def` in a thread. `retry` says when a failed
+        attempt is followed by another; without it, and without `max_attempts` at dispatch, there is
+        one attempt. `timeout` limits an attempt. `executor` has no other value yet than None.
+        A name that is taken is refused unless `replace`. Running workers do not change.
+        """
+        if executor is not None:
+            raise InvalidConfiguration("executor", executor, "must be None")
+        limit = None if timeout is None else _positive("timeout", timeout)
+        if limit is not None and limit > self._longest:
+            self._check_lease(limit)
+        self._handlers.add(
+            _name("name", name), handler, retry=retry, timeout=limit, replace=replace
+        )
+        self._longest = max(self._longest, limit or 0.0)
+
+    def handler(
+        self,
+        name: str,
+        *,
+        retry: RetryRule | None = None,
+        timeout: float | timedelta | None = None,
+        executor: None = None,
+        replace: bool = False,
+    ) -> Callable[[H], H]:
+        """`register` as a decorator; the function itself is left as it is."""
+
+        def decorate(function: H) -> H:
+            self.register(
+                name, function, retry=retry, timeout=timeout, executor=executor, replace=replace
+            )
+            return function
+
+        return decorate
+
+    def run(self) -> WorkerHandle:
+        """Start one run on the running event loop, with the handlers registered so far.
+
+        Several runs of one worker are independent of each other. Raises `RuntimeUnavailable`
+        outside an event loop, and for a closed queue; then nothing was started.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeUnavailable(
+                "a worker runs on an event loop: call run() inside a coroutine, for example one "
+                "started by asyncio.run()"
+            ) from None
+        if self._queue.closed:
+            raise RuntimeUnavailable("the queue is closed; open it again with `await queue`")
+        lifecycle = Lifecycle(
+            self._settings(),
+            self._handlers.snapshot(),
+            self._queue.driver,
+            self._queue.clock,
+            self._observers,
+        )
+        self._queue.attach(lifecycle, loop)
+        lifecycle.start()
+        return WorkerHandle(lifecycle, loop)
+
+    def _settings(self) -> WorkerSettings:
+        return WorkerSettings(
+            worker_id=token_hex(8),
+            name=self._name,
+            concurrency=self._concurrency,
+            poll_interval=self._poll_interval,
+            job_timeout=self._job_timeout,
+            lease=self._effective_lease(),
+            drain_timeout=self._drain_timeout,
+            overdue_grace=self._overdue_grace,
+            queues=self._queues,
+            max_stalls=self._max_stalls,
+            prefetch=self._prefetch,
+            result_limit=self._queue.payload_limit,
+        )
+
+    def _effective_lease(self) -> float:
+        if self._lease is not None:
+            return self._lease
+        if Capability.EXTEND in self._queue.capabilities:
+            return _LEASE
+        return 2 * self._longest
+
+    def _check_lease(self, timeout: float | None = None) -> None:
+        """Where leases cannot be extended, one must outlast every job."""
+        longest = timeout or self._job_timeout
+        if self._lease is None or Capability.EXTEND in self._queue.capabilities:
+            return
+        if self._lease <= longest:
+            raise InvalidConfiguration(
+                "lease",
+                self._lease,
+                f"must be longer than every time limit (here {longest:g} s), since this store "
+                "cannot extend leases",
+            )
+
+
+def _whole(option: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidConfiguration(
+            option, value, f"must be a whole number from {least:,} to {most:,}"
+        )
+    return value
+
+
+def _positive(option: str, value: object) -> float:
+    number = seconds(option, value)
+    if number <= 0:
+        raise InvalidConfiguration(option, value, "must be greater than 0 seconds")
+    return number
+
+
+def _not_negative(option: str, value: object) -> float:
+    number = seconds(option, value)
+    if number < 0:
+        raise InvalidConfiguration(option, value, "must not be negative")
+    return number
+
+
+def _name(option: str, value: object) -> str:
+    try:
+        return check_name(option, value)
+    except InvalidJob as error:
+        raise InvalidConfiguration(option, value, error.rule) from None
+
+
+def _queue_names(queues: object) -> tuple[str, ...]:
+    rule = "must be a list of different queue names, such as ['default']"
+    if isinstance(queues, str) or not isinstance(queues, Sequence) or not queues:
+        raise InvalidConfiguration("queues", str(cast("object", queues)), rule)
+    names = tuple(_name("queues", queue) for queue in cast("Sequence[object]", queues))
+    if len(set(names)) != len(names):
+        raise InvalidConfiguration("queues", names, rule)
+    return names

@@ -1,0 +1,37 @@
+"""How tests run: `async def` tests on a fresh event loop in debug mode, and no leaks after any."""
+
+import asyncio
+import gc
+import inspect
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test function; it must leave no task behind."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+
+    async def run() -> None:
+        await pyfuncitem.obj(**arguments)
+        leaked = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not leaked, f"tasks left behind: {leaked}"
+
+    asyncio.run(run(), debug=True)
+    return True
+
+
+@pytest.fixture(autouse=True)
+def no_threads_left() -> Iterator[None]:
+    """Every thread of ours has ended when a test is over, or does so at once."""
+    yield
+    gc.collect()
+    ours = [t for t in threading.enumerate() if t.name.startswith("tenure-")]
+    for thread in ours:
+        thread.join(2.0)
+    assert not [t for t in ours if t.is_alive()], f"threads left behind: {ours}"
