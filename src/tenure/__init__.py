@@ -50,6 +50,7 @@ from tenure.events import (
     LeaseEnded,
     Observer,
 )
+from tenure.job_handle import JobHandle
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -60,7 +61,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
-from tenure.queue import JobHandle, Queue, connect
+from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
 from tenure.states import State
 from tenure.types import (

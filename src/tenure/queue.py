@@ -6,44 +6,35 @@ It holds no jobs and no policy of its own; everything is in the store behind its
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, overload
-
-from msgspec.structs import replace
+from typing import Any, Protocol, Self, overload
 
 from tenure import drivers
-from tenure._runtime.loop import Backoff
 from tenure.call import Call, new_job
 from tenure.clock import Clock, SystemClock
-from tenure.codec import decode
 from tenure.driver import Capability, Driver
 from tenure.errors import (
     DuplicateJob,
     InvalidConfiguration,
     InvalidJob,
-    JobCancelled,
-    JobFailed,
     JobNotFound,
     PartialDispatch,
     QueueError,
-    RuntimeUnavailable,
-    SerializationError,
     StoreUnavailable,
     Unsupported,
 )
-from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_name, seconds
+from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_name
+from tenure.job_handle import JobHandle
 from tenure.states import State
-from tenure.types import Answer, Counts, Damaged, Enqueued, Job, JobFilter, NewJob, Page, Retry
+from tenure.store import Store
+from tenure.types import Answer, Counts, Enqueued, Job, JobFilter, NewJob, Page, Retry
+from tenure.view import decoded
 
-__all__ = ["JobHandle", "Queue", "connect"]
-
-T = TypeVar("T")
+__all__ = ["Queue", "connect"]
 
 CHUNK = 1000
-_REPEAT_FOR = 30.0  # a store knows a deleted id for twice as long
-_FIRST_POLL, _LONGEST_POLL = 0.005, 0.25
 
 
 class Run(Protocol):
@@ -93,29 +84,23 @@ class Queue:
     ) -> None:
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
-        self._build = None if isinstance(driver, Driver) else driver
-        self._first = driver if isinstance(driver, Driver) else driver()
-        self._shared = Capability.SHARED in self._first.capabilities
-        self._opened: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._closed = False
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
         self.clock = clock or SystemClock()
         self.payload_limit = payload_limit
+        self._store = Store(driver, self.clock)
 
     # --- life cycle -----------------------------------------------------------------------------
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What the store can do; known before it is opened."""
-        return self._first.capabilities
+        return self._store.capabilities
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._store.closed
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._reopen().__await__()
@@ -132,34 +117,13 @@ class Queue:
         await self.close()
 
     async def _reopen(self) -> Self:
-        self._closed = False
-        await self.driver()
+        self._store.closed = False
+        await self._store.driver()
         return self
 
     async def driver(self) -> Driver:
         """The opened driver for the running event loop; the queue opens it when needed."""
-        loop = asyncio.get_running_loop()
-        opened = self._opened.get(loop)
-        if opened is None or self._closed:
-            if self._closed:
-                raise RuntimeUnavailable("the queue is closed; open it again with `await queue`")
-            opened = self._opened[loop] = _Opened(self._driver_for_loop())
-        if not opened.ready:
-            async with opened.lock:
-                if not opened.ready:
-                    await opened.driver.open()
-                    opened.ready = True
-        return opened.driver
-
-    def _driver_for_loop(self) -> Driver:
-        if self._shared or not self._opened:
-            return self._first
-        if self._build is None:
-            raise RuntimeUnavailable(
-                "this queue is in use on another event loop; make a queue for each loop, or pass "
-                "Queue a function that makes drivers"
-            )
-        return self._build()
+        return await self._store.driver()
 
     def attach(self, run: Run, loop: asyncio.AbstractEventLoop) -> None:
         """Let `close` know of a running worker."""
@@ -179,14 +143,7 @@ class Queue:
             else:
                 there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
                 await asyncio.wrap_future(there)
-        self._closed = True
-        for loop, opened in list(self._opened.items()):
-            if self._shared or loop is here:
-                await opened.driver.close()
-            elif not loop.is_closed():
-                closing = asyncio.run_coroutine_threadsafe(_close(opened.driver), loop)
-                await asyncio.wrap_future(closing)
-        self._opened.clear()
+        await self._store.close()
 
     # --- dispatch -------------------------------------------------------------------------------
 
@@ -203,7 +160,7 @@ class Queue:
         timeout: float | timedelta | None = None,
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
-    ) -> "JobHandle":
+    ) -> JobHandle:
         """Store one job; when this returns, the job is durable.
 
         `name` links it to a handler, `payload` is any JSON value. It is due at once, after `delay`
@@ -231,11 +188,11 @@ class Queue:
         )
         job = new_job(call, now=self.clock.now(), payload_limit=self.payload_limit)
         await self._enqueue([job])
-        return JobHandle(self, job.id, created=True)
+        return self._handle(job)
 
     async def dispatch_many(
         self, calls: Iterable[Call], *, progress: Callable[[int], None] | None = None
-    ) -> "Sequence[JobHandle]":
+    ) -> Sequence[JobHandle]:
         """Store many jobs, in chunks of 1,000: each chunk all or nothing.
 
         Every call is checked before the first is stored. `progress` is called with the number
@@ -262,7 +219,10 @@ class Queue:
                 ) from error
             if progress is not None:
                 progress(start + len(chunk))
-        return [JobHandle(self, job.id, created=True) for job in jobs]
+        return [self._handle(job) for job in jobs]
+
+    def _handle(self, job: NewJob) -> JobHandle:
+        return JobHandle(job.id, created=True, get=self.get, clock=self.clock)
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> None:
         if not jobs:
@@ -272,30 +232,10 @@ class Queue:
             job.delay or job.at is not None for job in jobs
         ):
             raise Unsupported("delay and at")
-        answers, _ = await self._repeat(lambda: driver.enqueue(jobs))
+        answers, _ = await self._store.repeat(lambda: driver.enqueue(jobs))
         for job, answer in zip(jobs, answers, strict=True):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)
-
-    async def _repeat(self, call: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """Call until there is an answer, as long as the last one may have been lost.
-
-        Also says whether it was repeated. Every call that goes through here is safe to repeat.
-        """
-        unsure = False
-        end = self.clock.monotonic() + _REPEAT_FOR
-        backoff = Backoff(0.05, 2.0)
-        while True:
-            try:
-                return await call(), unsure
-            except StoreUnavailable as error:
-                unsure = unsure or error.ambiguous
-                pause = backoff.pause()
-                if not unsure or self.clock.monotonic() + pause >= end:
-                    if unsure and not error.ambiguous:
-                        raise StoreUnavailable(str(error), ambiguous=True) from error
-                    raise
-            await self.clock.sleep(pause)
 
     # --- inspection -----------------------------------------------------------------------------
 
@@ -304,7 +244,7 @@ class Queue:
         job = await (await self.driver()).get(job_id)
         if job is None:
             raise JobNotFound(job_id)
-        return _decoded(job)
+        return decoded(job)
 
     async def list(
         self,
@@ -326,7 +266,7 @@ class Queue:
         jobs: tuple[Job[Any], ...] = ()
         while True:
             page = await driver.list(which, cursor, limit - len(jobs))
-            jobs += tuple(_decoded(job) for job in page.jobs)
+            jobs += tuple(decoded(job) for job in page.jobs)
             cursor = page.cursor
             if cursor is None or len(jobs) >= limit:
                 return Page(jobs=jobs, cursor=cursor)
@@ -353,7 +293,7 @@ class Queue:
         """
         driver = await self.driver()
         ids = _ids(job_ids)
-        answers, _ = await self._repeat(lambda: driver.cancel(ids))
+        answers, _ = await self._store.repeat(lambda: driver.cancel(ids))
         return _one_or_all(job_ids, answers)
 
     @overload  # a str is an Iterable[str] too, and the first signature wins
@@ -379,7 +319,7 @@ class Queue:
             Retry(job_id, job.serial if job else None)
             for job_id, job in zip(ids, jobs, strict=True)
         ]
-        answers, repeated = await self._repeat(lambda: driver.retry(items))
+        answers, repeated = await self._store.repeat(lambda: driver.retry(items))
         if repeated:
             done = (Answer.LIVE, Answer.RUNNING)
             ended = [job is not None and job.state in _ENDED_BADLY for job in jobs]
@@ -404,7 +344,7 @@ class Queue:
         """
         driver = await self.driver()
         ids = _ids(job_ids)
-        answers, repeated = await self._repeat(lambda: driver.delete(ids))
+        answers, repeated = await self._store.repeat(lambda: driver.delete(ids))
         if repeated:
             answers = [Answer.DONE if a is Answer.UNKNOWN else a for a in answers]
         return _one_or_all(job_ids, answers)
@@ -420,91 +360,13 @@ class Queue:
     async def _pause(self, queue: str, paused: bool) -> None:
         driver = await self.driver()
         name = check_name("queue", queue)
-        await self._repeat(lambda: driver.pause(name, paused))
+        await self._store.repeat(lambda: driver.pause(name, paused))
 
     def __repr__(self) -> str:
-        return f"<Queue on {type(self._first).__name__}{' (closed)' if self._closed else ''}>"
-
-
-class JobHandle:
-    """A dispatched job. `id` is opaque; `created` is False where an existing job was returned."""
-
-    __slots__ = ("_queue", "created", "id")
-
-    def __init__(self, queue: Queue, job_id: str, *, created: bool) -> None:
-        self._queue = queue
-        self.id = job_id
-        self.created = created
-
-    async def result(self, timeout: float | timedelta | None = None) -> Any:
-        """Wait until the job has ended and return what its handler returned.
-
-        Raises `JobFailed`, `JobCancelled`, `JobNotFound` (deleted or pruned meanwhile), and
-        `TimeoutError` after `timeout` seconds; None waits as long as it takes.
-        """
-        clock = self._queue.clock
-        end = None if timeout is None else clock.monotonic() + seconds("timeout", timeout)
-        pause = _FIRST_POLL
-        while True:
-            job = await self._queue.get(self.id)
-            match job.state:
-                case State.COMPLETED:
-                    if isinstance(job.result, Damaged):
-                        raise SerializationError(
-                            f"the stored result of job {self.id} does not decode", job_id=self.id
-                        )
-                    return job.result
-                case State.FAILED if job.error is not None:
-                    raise JobFailed(job.id, job.name, job.error.attempt, job.error)
-                case State.CANCELLED:
-                    raise JobCancelled(job.id)
-                case _:
-                    pass
-            if end is not None:
-                left = end - clock.monotonic()
-                if left <= 0:
-                    raise TimeoutError(f"job {self.id} is still {job.state}")
-                pause = min(pause, left)
-            await clock.sleep(pause)
-            pause = min(_LONGEST_POLL, pause * 1.5)
-
-    def __repr__(self) -> str:
-        return f"<JobHandle {self.id}>"
+        return f"<Queue on {self._store.kind}{' (closed)' if self.closed else ''}>"
 
 
 _ENDED_BADLY = frozenset({State.FAILED, State.CANCELLED})
-
-
-class _Opened:
-    """The driver of one event loop, and whether it is open."""
-
-    __slots__ = ("driver", "lock", "ready")
-
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self.lock = asyncio.Lock()
-        self.ready = False
-
-
-async def _close(driver: Driver) -> None:
-    await driver.close()
-
-
-def _decoded(job: Job[bytes]) -> Job[Any]:
-    """The view for users: payload, result and progress as values, or `Damaged`."""
-    return replace(
-        job,
-        payload=_value(job.payload),
-        result=None if job.result is None else _value(job.result),
-        progress=None if job.progress is None else _value(job.progress),
-    )
-
-
-def _value(data: bytes) -> Any:
-    try:
-        return decode(data)
-    except SerializationError:
-        return Damaged(data)
 
 
 def _state(state: State | str | None) -> State | None:
