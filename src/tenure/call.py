@@ -6,7 +6,7 @@ from typing import Any
 
 from tenure.codec import encode
 from tenure.errors import InvalidJob, SerializationError
-from tenure.ids import uuid7
+from tenure.ids import JobIds
 from tenure.intake import (
     check_at,
     check_delay,
@@ -66,7 +66,9 @@ class Call:
         return f"Call({self.name!r}, queue={self.queue!r})"
 
 
-def new_job(call: Call, *, now: datetime, payload_limit: int, path: str = "") -> NewJob:
+def new_job(
+    call: Call, *, ids: JobIds, now: datetime, payload_limit: int, path: str = ""
+) -> NewJob:
     """Check and encode a call. Raises `InvalidJob` with the path of what was wrong.
 
     `path` is where the call stands, such as `calls[3].`, for the errors.
@@ -78,7 +80,7 @@ def new_job(call: Call, *, now: datetime, payload_limit: int, path: str = "") ->
     except SerializationError as error:
         place = error.path or f"{path}payload"
         raise InvalidJob(place, str(error).removeprefix(f"{place}: ")) from None
-    job_id = uuid7(int(now.timestamp() * 1000)) if call.id is None else call.id
+    job_id = ids.new(int(now.timestamp() * 1000)) if call.id is None else call.id
     fields: dict[str, Any] = {}
     if call.delay is not None:
         fields["delay"] = check_delay(f"{path}delay", call.delay)

@@ -25,6 +25,7 @@ from tenure.errors import (
     StoreUnavailable,
     Unsupported,
 )
+from tenure.ids import JobIds
 from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_name
 from tenure.job_handle import JobHandle
 from tenure.states import State
@@ -90,6 +91,7 @@ class Queue:
         self.clock = clock or SystemClock()
         self.payload_limit = payload_limit
         self._store = Store(driver, self.clock)
+        self._ids = JobIds()
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -186,7 +188,7 @@ class Queue:
             headers=headers,
             id=id,
         )
-        job = new_job(call, now=self.clock.now(), payload_limit=self.payload_limit)
+        job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
         await self._enqueue([job])
         return self._handle(job)
 
@@ -201,7 +203,13 @@ class Queue:
         """
         now = self.clock.now()
         jobs = [
-            new_job(call, now=now, payload_limit=self.payload_limit, path=f"calls[{index}].")
+            new_job(
+                call,
+                ids=self._ids,
+                now=now,
+                payload_limit=self.payload_limit,
+                path=f"calls[{index}].",
+            )
             for index, call in enumerate(calls)
         ]
         _refuse_repeated_ids(jobs)

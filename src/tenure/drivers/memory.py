@@ -35,6 +35,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    QueueLimit,
     Recorded,
     Retention,
     Retry,
@@ -124,18 +125,27 @@ class MemoryDriver(Driver):
         now = now or self._clock.now()
         with self._lock:
             claims: list[Claim] = []
+            taken = dict.fromkeys((queue.name for queue in request.queues), 0)
             size = 0
-            held = self._held_by(request.token) if request.again else []
-            for queue in request.queues:
-                own = [record for record in held if record.job.queue == queue.name]
-                due = own + self._due(queue.name, now, request.names)
-                for took, record in enumerate(due):
-                    size += len(record.job.payload)
-                    full = took >= queue.limit or len(claims) >= request.limit
-                    if full or (claims and size > request.max_bytes):
-                        break
-                    claims.append(self._take(record, request, now))
+            for queue, record in self._candidates(request, now):
+                if taken[queue.name] >= queue.limit:
+                    continue
+                size += len(record.job.payload)
+                if len(claims) >= request.limit or (claims and size > request.max_bytes):
+                    break
+                claims.append(self._take(record, request, now))
+                taken[queue.name] += 1
             return claims
+
+    def _candidates(
+        self, request: ClaimRequest, now: datetime
+    ) -> Iterable[tuple[QueueLimit, _Record]]:
+        """What the claim may take, in order: what its token holds already, then what is due."""
+        held = self._held_by(request.token) if request.again else []
+        for queue in request.queues:
+            yield from ((queue, record) for record in held if record.job.queue == queue.name)
+        for queue in request.queues:
+            yield from ((queue, record) for record in self._due(queue.name, now, request.names))
 
     def _held_by(self, token: str) -> list[_Record]:
         held = [r for r in self._records.values() if r.hold and r.hold.token == token]

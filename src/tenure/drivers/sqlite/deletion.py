@@ -1,0 +1,150 @@
+"""The operations that delete jobs: named ones, those beyond retention, those a filter names.
+
+A job that is processing is never deleted. Whatever is deleted leaves its id known for a minute.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from tenure.drivers.sqlite.encoding import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    NUMBERS,
+    PROCESSING,
+    json_list,
+    span,
+)
+from tenure.drivers.sqlite.inspection import source
+from tenure.drivers.sqlite.marks import Mark, marks
+from tenure.drivers.sqlite.statements import statement
+from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.types import Answer, JobFilter, Retention
+
+__all__ = ["delete", "prune", "purge", "purgeable"]
+
+_REMEMBER = statement("gone_remember")
+_DELETE = statement("jobs_delete")
+_TOTALS = statement("totals")
+_TOTALS_FORGET = statement("totals_forget")
+_FINISHED_BEFORE = statement("finished_before")
+_GONE_FORGET = statement("gone_forget")
+_PURGE_FIND = statement("purge_find")
+_PURGE_CHECK = statement("purge_check")
+
+_ID_KNOWN = 60_000_000  # microseconds; twice as long as a dispatch is repeated
+_FRESH = 60_000_000  # microseconds; a job that ended more recently stays
+_GONE_AT_ONCE = 10_000
+
+
+def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answer]]:
+    """See `Driver.delete`."""
+
+    def run(transaction: Transaction) -> list[Answer]:
+        found = marks(transaction, job_ids)
+        doomed: list[Mark] = []
+
+        def one(job_id: str) -> Answer:
+            mark = found.get(job_id)
+            if mark is None:
+                return Answer.UNKNOWN
+            if mark.state == PROCESSING:
+                return Answer.RUNNING
+            doomed.append(found.pop(job_id))
+            return Answer.DONE
+
+        answers = [one(job_id) for job_id in job_ids]
+        _remove(transaction, [mark.seq for mark in doomed], transaction.time(now))
+        for mark in doomed:
+            transaction.moved(mark.queue, mark.state, None)
+        return answers
+
+    return run
+
+
+def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[int]:
+    """See `Driver.prune`."""
+    ages = {
+        COMPLETED: retention.completed,
+        FAILED: retention.failed,
+        CANCELLED: retention.cancelled,
+    }
+
+    def run(transaction: Transaction) -> int:
+        instant = transaction.time(now)
+        transaction.execute(_GONE_FORGET, (instant, _GONE_AT_ONCE))
+        transaction.execute(_TOTALS_FORGET)
+        pruning = _Pruning(transaction, instant, limit)
+        for queue, state, stored in transaction.rows(_TOTALS):
+            if state not in ages:
+                continue
+            age = ages[state]
+            deleted = 0 if age is None else pruning.older(queue, state, age)
+            if state == COMPLETED and retention.completed_count is not None:
+                pruning.oldest(queue, state, stored - deleted - retention.completed_count)
+        return limit - pruning.left
+
+    return run
+
+
+class _Pruning:
+    """One call of prune, while it has deletions left."""
+
+    def __init__(self, transaction: Transaction, now: int, limit: int) -> None:
+        self._transaction = transaction
+        self._now = now
+        self._settled = now - _FRESH + 1  # the statement looks before an instant
+        self.left = limit
+
+    def older(self, queue: str, state: int, age: float) -> int:
+        """Delete what ended longer than `age` seconds ago; how many."""
+        return self._delete(queue, state, min(self._now - span(age), self._settled), self.left)
+
+    def oldest(self, queue: str, state: int, surplus: int) -> int:
+        """Delete the `surplus` that ended first; how many."""
+        return self._delete(queue, state, self._settled, min(surplus, self.left))
+
+    def _delete(self, queue: str, state: int, before: int, most: int) -> int:
+        if most <= 0:
+            return 0
+        found = self._transaction.rows(_FINISHED_BEFORE, (state, queue, before, most))
+        if found:
+            _remove(self._transaction, [seq for (seq,) in found], self._now)
+            self._transaction.moved(queue, state, None, len(found))
+            self.left -= len(found)
+        return len(found)
+
+
+def purgeable(which: JobFilter, limit: int) -> Operation[list[int]]:
+    """Find jobs to purge, on a snapshot: looking through a large table must not stop claims."""
+    sql = _PURGE_FIND.format(source=source(which.state))
+
+    def run(transaction: Transaction) -> list[int]:
+        return [seq for (seq,) in transaction.rows(sql, (*_match(which), limit))]
+
+    return run
+
+
+def purge(seqs: Sequence[int], which: JobFilter, now: datetime | None) -> Operation[int]:
+    """Delete those of the found jobs that still match; how many."""
+
+    def run(transaction: Transaction) -> int:
+        rows = transaction.rows(_PURGE_CHECK, (json_list(seqs), *_match(which)))
+        _remove(transaction, [seq for seq, _, _ in rows], transaction.time(now))
+        for _, queue, state in rows:
+            transaction.moved(queue, state, None)
+        return len(rows)
+
+    return run
+
+
+def _match(which: JobFilter) -> tuple[object, ...]:
+    state = None if which.state is None else NUMBERS[which.state]
+    return (state, which.queue, which.name)
+
+
+def _remove(transaction: Transaction, seqs: Iterable[int], now: int) -> None:
+    """Delete rows and remember their ids for a minute. The caller keeps the totals."""
+    given = json_list(seqs)
+    transaction.execute(_REMEMBER, (given, now + _ID_KNOWN))
+    transaction.execute(_DELETE, (given,))

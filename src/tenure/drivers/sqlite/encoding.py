@@ -1,0 +1,108 @@
+"""How values are stored: states as small numbers, times as whole microseconds, text as JSON.
+
+Pure. What cannot be read back raises here; `rows.py` decides what stands in for it.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from tenure.outcomes import Failure
+from tenure.states import State
+from tenure.types import WorkerInfo
+
+__all__ = [
+    "CANCELLED",
+    "COMPLETED",
+    "FAILED",
+    "NUMBERS",
+    "PENDING",
+    "PROCESSING",
+    "STATES",
+    "failure_text",
+    "json_list",
+    "micros",
+    "moment",
+    "read_failure",
+    "read_headers",
+    "read_worker",
+    "span",
+    "text_of",
+]
+
+# By their number in the table, which is stored for ever: append, never reorder.
+STATES = (
+    State.PENDING,
+    State.BLOCKED,
+    State.PROCESSING,
+    State.COMPLETED,
+    State.FAILED,
+    State.CANCELLED,
+)
+NUMBERS: Mapping[State, int] = {state: number for number, state in enumerate(STATES)}
+PENDING, PROCESSING = NUMBERS[State.PENDING], NUMBERS[State.PROCESSING]
+COMPLETED, FAILED, CANCELLED = (
+    NUMBERS[State.COMPLETED],
+    NUMBERS[State.FAILED],
+    NUMBERS[State.CANCELLED],
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_encoder = msgspec.json.Encoder()
+_failures = msgspec.json.Decoder(Failure)
+_headers = msgspec.json.Decoder(dict[str, str])
+_workers = msgspec.json.Decoder(WorkerInfo)
+
+read_failure = _failures.decode
+read_headers = _headers.decode
+read_worker = _workers.decode
+
+
+def micros(instant: datetime) -> int:
+    """Whole microseconds since the epoch; exact, which a float is not."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def moment(instant: int) -> datetime:
+    """The inverse of `micros`.
+
+    Through a float, which is exact to the microsecond until the year 2242 and twice as fast as
+    adding to the epoch. Raises what `datetime.fromtimestamp` does for what is no time at all.
+    """
+    return datetime.fromtimestamp(instant / 1_000_000, UTC)
+
+
+def span(seconds: float) -> int:
+    """Whole microseconds of a duration."""
+    return round(seconds * 1_000_000)
+
+
+def text_of(value: object) -> str:
+    """A struct or mapping as JSON text."""
+    return _encoder.encode(value).decode()
+
+
+def json_list(values: Iterable[object]) -> str:
+    """What a statement takes as a JSON array."""
+    return _encoder.encode(list(values)).decode()
+
+
+def failure_text(failure: Failure) -> str:
+    """A failure as JSON text, whatever its message holds.
+
+    A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
+    since a failure that cannot be stored would leave its job running for ever.
+    """
+    try:
+        return text_of(failure)
+    except UnicodeEncodeError:
+        parts = msgspec.structs.asdict(failure)
+        clean = {
+            name: value.encode("utf-8", "backslashreplace").decode()
+            if isinstance(value, str)
+            else value
+            for name, value in parts.items()
+        }
+        return text_of(clean)

@@ -1,0 +1,106 @@
+"""The operations about the end of leases: extend, look for expired ones, reclaim."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, span
+from tenure.drivers.sqlite.marks import marks
+from tenure.drivers.sqlite.rows import bounded
+from tenure.drivers.sqlite.statements import statement
+from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.types import Expired, ExpiredHold, Hold, Kept
+
+__all__ = ["expired", "extend", "reclaim"]
+
+_EXTEND = statement("lease_extend")
+_EXPIRED = statement("leases_expired")
+_END = statement("lease_end")
+
+_ALL = -1
+_SECOND = 1_000_000
+
+
+class _Lease(NamedTuple):
+    """A row of leases_expired."""
+
+    seq: int
+    id: str
+    queue: str
+    stalls: int
+    serial: int
+    token: str
+    until: int
+    length: int
+
+    @property
+    def hold(self) -> Hold:
+        return Hold(self.id, self.serial, self.token)
+
+
+def extend(holds: Sequence[Hold], lease: float, now: datetime | None) -> Operation[list[Kept]]:
+    """See `Driver.extend`."""
+
+    def run(transaction: Transaction) -> list[Kept]:
+        found = marks(transaction, [hold.job_id for hold in holds])
+        answers: list[Kept] = []
+        kept: list[int] = []
+        for hold in holds:
+            mark = found.get(hold.job_id)
+            if mark is None or not mark.held_by(hold):
+                answers.append(Kept.LOST)
+                continue
+            kept.append(mark.seq)
+            answers.append(Kept.CANCEL_REQUESTED if mark.cancel_requested else Kept.KEPT)
+        if kept:
+            until = transaction.time(now) + span(lease)
+            transaction.execute(_EXTEND, (until, span(lease), json_list(kept)))
+        return answers
+
+    return run
+
+
+def expired(limit: int, now: datetime | None) -> Operation[Expired]:
+    """See `Driver.expired`."""
+
+    def run(transaction: Transaction) -> Expired:
+        instant = transaction.time(now)
+        return Expired(
+            now=moment(instant),
+            holds=tuple(
+                ExpiredHold(
+                    hold=lease.hold, until=moment(lease.until), lease=lease.length / _SECOND
+                )
+                for lease in _run_out(transaction, instant, limit)
+            ),
+        )
+
+    return run
+
+
+def reclaim(
+    limit: int, delays: Sequence[float], only: Collection[Hold] | None, now: datetime | None
+) -> Operation[list[Hold]]:
+    """See `Driver.reclaim`."""
+
+    def run(transaction: Transaction) -> list[Hold]:
+        instant = transaction.time(now)
+        leases = _run_out(transaction, instant, limit if only is None else _ALL)
+        if only is not None:
+            leases = [lease for lease in leases if lease.hold in only][:limit]
+        changes: list[tuple[int, ...]] = []
+        for lease in leases:
+            stalls, serial = bounded(lease.stalls), bounded(lease.serial)
+            due = instant + span(delays[min(stalls, len(delays) - 1)])
+            changes.append((serial + 1, stalls + 1, due, instant, lease.seq))
+            transaction.moved(lease.queue, PROCESSING, PENDING)
+        if changes:
+            transaction.executemany(_END, changes)
+            transaction.wakes = True
+        return [lease.hold for lease in leases]
+
+    return run
+
+
+def _run_out(transaction: Transaction, now: int, limit: int) -> list[_Lease]:
+    return [_Lease(*row) for row in transaction.rows(_EXPIRED, (now, limit))]

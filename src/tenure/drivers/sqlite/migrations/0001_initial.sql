@@ -1,0 +1,90 @@
+-- The tables of tenure, version 1.
+--
+-- All names begin with tenure_, and the version is a row of tenure_schema: the file may hold the
+-- tables of an application too, and user_version and application_id are the application's.
+-- Times and leases are whole microseconds (since the epoch, UTC), timeouts are seconds.
+-- States: 0 pending, 1 blocked, 2 processing, 3 completed, 4 failed, 5 cancelled.
+
+CREATE TABLE tenure_schema (version INTEGER NOT NULL) STRICT;
+
+-- seq is the order of arrival and the key of the table: a random or textual key is several times
+-- slower and gets worse with size. Small columns come first, so that reading them never walks the
+-- overflow pages of a large payload. The hold (token, lease_until, lease, worker) is NULL unless
+-- the job is processing; settled_* is the last hold that was settled, kept apart from it.
+CREATE TABLE tenure_jobs (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    run_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    stalls INTEGER NOT NULL,
+    serial INTEGER NOT NULL,
+    token TEXT,
+    lease_until INTEGER,
+    lease INTEGER,
+    worker TEXT,
+    max_attempts INTEGER,
+    timeout REAL,
+    cancel_requested INTEGER NOT NULL,
+    settled_serial INTEGER,
+    settled_token TEXT,
+    settled_outcome TEXT,
+    content BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    finished_at INTEGER,
+    headers TEXT,
+    error TEXT,
+    progress BLOB,
+    result BLOB,
+    payload BLOB NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX tenure_jobs_id ON tenure_jobs (id);
+
+-- The order of claims (I11); seq follows as the last column of every index by itself.
+CREATE INDEX tenure_jobs_ready ON tenure_jobs (queue, priority, run_at) WHERE state = 0;
+
+-- Small, since only running jobs are in it. Not on the lease: each extension would move an entry,
+-- and looking through the running jobs costs less.
+CREATE INDEX tenure_jobs_processing ON tenure_jobs (state) WHERE state = 2;
+
+-- For pruning by age and by number. A job has finished_at exactly when it has ended.
+CREATE INDEX tenure_jobs_finished ON tenure_jobs (state, queue, finished_at)
+    WHERE finished_at IS NOT NULL;
+
+-- For listing what went wrong; rare, so cheap.
+CREATE INDEX tenure_jobs_unsuccessful ON tenure_jobs (state) WHERE state IN (4, 5);
+
+-- How many jobs are in which state, changed in the transaction that changes the jobs.
+CREATE TABLE tenure_totals (
+    queue TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
+-- A queue that is not here is not paused.
+CREATE TABLE tenure_queues (
+    name TEXT PRIMARY KEY,
+    paused INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Ids of deleted jobs, known until then, so that a repeated dispatch does not bring a job back.
+CREATE TABLE tenure_gone (
+    id TEXT PRIMARY KEY,
+    content BLOB NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tenure_gone_until ON tenure_gone (until);
+
+-- What workers say of themselves, for display.
+CREATE TABLE tenure_workers (
+    id TEXT PRIMARY KEY,
+    info TEXT NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,10 @@
+-- Which of the jobs that purge_find gave still match: time has passed, and a seq may even belong
+-- to another job by now. In: a JSON array of seqs, state, queue, name (NULL: any).
+-- Out: seq, queue, state.
+SELECT j.seq, j.queue, j.state
+FROM json_each(?1) AS given
+CROSS JOIN tenure_jobs AS j ON j.seq = given.value
+WHERE j.state <> 2
+    AND (?2 IS NULL OR j.state = ?2)
+    AND (?3 IS NULL OR j.queue = ?3)
+    AND (?4 IS NULL OR j.name = ?4);

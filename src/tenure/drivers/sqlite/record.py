@@ -1,0 +1,111 @@
+"""The operations that write under a hold: outcomes and progress. Others change nothing (I3)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from tenure.driver import RecordItem
+from tenure.drivers.sqlite.encoding import (
+    COMPLETED,
+    NUMBERS,
+    PENDING,
+    PROCESSING,
+    failure_text,
+    span,
+)
+from tenure.drivers.sqlite.marks import Mark, marks
+from tenure.drivers.sqlite.statements import statement
+from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle
+from tenure.states import TERMINAL
+from tenure.types import Hold, Recorded
+
+__all__ = ["progress", "record"]
+
+_SETTLE_COMPLETED = statement("settle_completed")
+_SETTLE_OTHER = statement("settle_other")
+_PROGRESS = statement("progress_set")
+
+
+def record(items: Sequence[RecordItem], now: datetime | None) -> Operation[list[Recorded]]:
+    """See `Driver.record`."""
+    # Before the transaction, since it needs no lock.
+    digests = [outcome_digest(outcome) for _, outcome in items]
+
+    def run(transaction: Transaction) -> list[Recorded]:
+        return _Recording(transaction, transaction.time(now)).run(items, digests)
+
+    return run
+
+
+class _Recording:
+    """One batch of outcomes: decided one by one, written in two statements."""
+
+    def __init__(self, transaction: Transaction, now: int) -> None:
+        self._transaction = transaction
+        self._now = now
+        self._completed: list[tuple[object, ...]] = []
+        self._others: list[tuple[object, ...]] = []
+
+    def run(self, items: Sequence[RecordItem], digests: Sequence[str]) -> list[Recorded]:
+        found = marks(self._transaction, [hold.job_id for hold, _ in items])
+        answers: list[Recorded] = []
+        for (hold, outcome), digest in zip(items, digests, strict=True):
+            mark = found.get(hold.job_id)
+            if mark is None:
+                answers.append(Recorded.UNKNOWN)
+            elif not mark.held_by(hold):
+                repeated = mark.settled_by(hold, digest)
+                answers.append(Recorded.REPEATED if repeated else Recorded.FENCED)
+            else:
+                self._apply(mark, outcome, digest)
+                answers.append(Recorded.APPLIED)
+        if self._completed:
+            self._transaction.executemany(_SETTLE_COMPLETED, self._completed)
+        if self._others:
+            self._transaction.executemany(_SETTLE_OTHER, self._others)
+        return answers
+
+    def _apply(self, mark: Mark, outcome: Outcome, digest: str) -> None:
+        if isinstance(outcome, Completed):
+            # Most outcomes are this one, and what it makes of a job depends on nothing else.
+            self._completed.append((outcome.result, self._now, digest, mark.seq))
+            mark.state = COMPLETED
+            self._transaction.moved(mark.queue, PROCESSING, COMPLETED)
+            return
+        after = settle(
+            outcome,
+            attempt=mark.attempt,
+            stalls=mark.stalls,
+            cancel_requested=mark.cancel_requested != 0,
+        )
+        mark.state = NUMBERS[after.state]
+        self._others.append(
+            (
+                mark.state,
+                after.attempt,
+                after.stalls,
+                mark.run_at if after.delay is None else self._now + span(after.delay),
+                self._now if after.state in TERMINAL else None,
+                failure_text(outcome.failure) if isinstance(outcome, Failed | Retried) else None,
+                digest,
+                self._now,
+                mark.seq,
+            )
+        )
+        self._transaction.moved(mark.queue, PROCESSING, mark.state)
+        self._transaction.wakes |= mark.state == PENDING
+
+
+def progress(hold: Hold, value: bytes, now: datetime | None) -> Operation[Recorded]:
+    """See `Driver.progress`."""
+
+    def run(transaction: Transaction) -> Recorded:
+        mark = marks(transaction, [hold.job_id]).get(hold.job_id)
+        if mark is None:
+            return Recorded.UNKNOWN
+        if not mark.held_by(hold):
+            return Recorded.FENCED
+        transaction.execute(_PROGRESS, (value, transaction.time(now), mark.seq))
+        return Recorded.APPLIED
+
+    return run

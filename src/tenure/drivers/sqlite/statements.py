@@ -1,0 +1,22 @@
+"""The SQL of this driver, by name: each statement is a file that says what it takes and answers.
+
+Loads text and nothing else; it never puts a value into a statement.
+"""
+
+from pathlib import Path
+
+__all__ = ["migrations", "statement"]
+
+_HERE = Path(__file__).parent
+
+
+def statement(name: str) -> str:
+    """The text of `queries/<name>.sql` without its comments, one line where it can be."""
+    text = (_HERE / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    return " ".join(line for line in lines if line and not line.startswith("--")).rstrip(";")
+
+
+def migrations() -> list[str]:
+    """The texts of `migrations/`, in order: the n-th makes version n of version n - 1."""
+    return [path.read_text("utf-8") for path in sorted((_HERE / "migrations").glob("*.sql"))]

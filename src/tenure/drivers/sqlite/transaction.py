@@ -1,0 +1,101 @@
+"""What an operation sees: one transaction, its time, and what it owes at the end.
+
+An operation is a function of a transaction. It may run more than once (a group that failed is run
+again one by one), so it keeps what it learns in its return value only. It never begins, commits
+or rolls back; the lane does.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from tenure.clock import Clock
+from tenure.drivers.sqlite.encoding import micros
+from tenure.drivers.sqlite.statements import statement
+
+__all__ = ["Operation", "Row", "Transaction"]
+
+R = TypeVar("R")
+Row = tuple[Any, ...]
+Operation = Callable[["Transaction"], R]
+
+_ADD = statement("totals_add")
+
+
+class Transaction:
+    """One transaction on one connection, shared by the operations of a group."""
+
+    __slots__ = ("_clock", "_connection", "_moved", "execute", "executemany", "wakes")
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._moved: dict[tuple[str, int], int] = {}
+        self.execute = connection.execute
+        self.executemany = connection.executemany
+        # Set by an operation that may have made something claimable.
+        self.wakes = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can go on; an error of the disk ends it, that of one statement does not."""
+        return self._connection.in_transaction
+
+    def time(self, now: datetime | None) -> int:
+        """The given instant, or the store's now, in microseconds.
+
+        Read under the write lock, so that due times follow the order of arrival.
+        """
+        return micros(self._clock.now() if now is None else now)
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
+        """All rows of a query."""
+        try:
+            return self.execute(sql, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            return self._reread(error, sql, parameters)
+
+    def each(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Row]:
+        """The rows of a query, read one by one, for a caller that may stop early."""
+        given = 0
+        try:
+            for row in self.execute(sql, parameters):
+                yield row
+                given += 1
+        except sqlite3.OperationalError as error:
+            yield from self._reread(error, sql, parameters)[given:]
+
+    def _reread(
+        self, error: sqlite3.OperationalError, sql: str, parameters: Sequence[object]
+    ) -> list[Row]:
+        """The rows of a query that failed for a stored text that is no UTF-8.
+
+        STRICT tables do not look into text. Left alone, one such text would fail every query that
+        meets it, and so harm the jobs that were asked for with it (I12).
+        """
+        if "decode" not in str(error):
+            raise error
+        self._connection.text_factory = _lenient
+        try:
+            return self.execute(sql, parameters).fetchall()
+        finally:
+            self._connection.text_factory = str
+
+    def moved(self, queue: str, before: int | None, after: int | None, n: int = 1) -> None:
+        """Note that n jobs went from one state to another; None is outside the store."""
+        moved = self._moved
+        if before is not None:
+            moved[queue, before] = moved.get((queue, before), 0) - n
+        if after is not None:
+            moved[queue, after] = moved.get((queue, after), 0) + n
+
+    def finish(self) -> None:
+        """Write the totals, once for the whole group. Called right before the commit."""
+        changes = [(queue, state, n) for (queue, state), n in self._moved.items() if n]
+        if changes:
+            self.executemany(_ADD, changes)
+
+
+def _lenient(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,47 @@
+"""Every check there is, by subject. Their names are unique."""
+
+from tenure.testing.conformance import (
+    claiming,
+    content,
+    controlling,
+    counting,
+    enqueueing,
+    exchanging,
+    extending,
+    fencing,
+    inspecting,
+    ordering,
+    pruning,
+    reclaiming,
+    recording,
+    repeating,
+    retrying,
+    waiting,
+)
+from tenure.testing.conformance.check import Check
+
+__all__ = ["CHECKS"]
+
+CHECKS: tuple[Check, ...] = tuple(
+    value
+    for subject in (
+        enqueueing,
+        claiming,
+        ordering,
+        recording,
+        fencing,
+        extending,
+        reclaiming,
+        exchanging,
+        repeating,
+        controlling,
+        retrying,
+        inspecting,
+        counting,
+        waiting,
+        pruning,
+        content,
+    )
+    for value in vars(subject).values()
+    if isinstance(value, Check)
+)
