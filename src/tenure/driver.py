@@ -51,7 +51,8 @@ RecordItem = tuple[Hold, Outcome]
 class Capability(StrEnum):
     """What a driver can do beyond the six required operations."""
 
-    DELAY = "delay"  # NewJob.delay and .at, and the delays of Retried, Snoozed and Released
+    # NewJob.delay and .at, Move.at, and the delays of outcomes; without it these are due at once
+    DELAY = "delay"
     RELEASE = "release"  # Released gives the job back; without it a job is left to its lease
     EXTEND = "extend"  # extend()
     RECLAIM = "reclaim"  # expired() and reclaim()
@@ -110,9 +111,10 @@ class Driver(ABC):
     ) -> Sequence[Enqueued]:
         """Store the jobs, all or none: with one `DUPLICATE` among the answers nothing was stored.
 
-        An id with the same content (`content_digest`) that is stored, or was until at least one
+        An id with the same content (`content_digest`) that is stored, or was deleted less than a
         minute ago, answers `CREATED` and changes nothing. Arrival order is the order of the batch.
-        No id comes twice in a batch.
+        No id comes twice in a batch. Beside a `DUPLICATE` the other answers say what each job alone
+        would have got.
         """
 
     @abstractmethod
@@ -122,7 +124,8 @@ class Driver(ABC):
         Queue by queue as requested; within a queue by priority (higher first), due time, arrival
         (I11). Each taken job becomes processing, its serial and attempt grow by one, its hold
         carries the request's token, and its lease ends `request.lease` seconds from now (I2, I6).
-        An empty claim writes nothing. With `request.again`, current holds of the token come first.
+        An empty claim writes nothing. With `request.again`, current holds of the token come before
+        any new job, also those of a paused queue; their leases go on as they were.
         """
 
     @abstractmethod
@@ -163,7 +166,10 @@ class Driver(ABC):
         raise Unsupported("extend")
 
     async def expired(self, limit: int, *, now: datetime | None = None) -> Expired:
-        """Look for current holds whose lease has run out, longest ago first. Changes nothing."""
+        """Look for current holds whose lease has run out, longest ago first. Changes nothing.
+
+        A lease has run out from its last instant on.
+        """
         raise Unsupported("expired")
 
     async def reclaim(
@@ -177,7 +183,7 @@ class Driver(ABC):
         """Make jobs whose lease has run out pending again; return the holds that this ended.
 
         Their serial and stalls grow by one, their attempt stays; due `delays[stalls before]`
-        seconds from now, the last entry for all later ones. `only` restricts to those holds, which
+        seconds from now, the last entry for all later ones. Longest ago first. `only` restricts to those holds, which
         are still checked for being current and expired.
         """
         raise Unsupported("reclaim")
@@ -192,7 +198,7 @@ class Driver(ABC):
         raise Unsupported("next_due")
 
     async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
-        """Store the progress of a running attempt, under its hold."""
+        """Store the progress of a running attempt, where its hold is current, expired or not."""
         raise Unsupported("progress")
 
     # --- control --------------------------------------------------------------------------------
@@ -230,7 +236,8 @@ class Driver(ABC):
     async def move(self, items: Sequence[Move], *, now: datetime | None = None) -> Sequence[Answer]:
         """Change queue, due time or priority of waiting jobs (`DONE`).
 
-        Also `RUNNING`, `FINISHED`, `UNKNOWN`; `LIVE` where the given serial is no longer the job's.
+        Also `UNKNOWN`; `LIVE` where the given serial is no longer the job's, whatever it does now;
+        then `RUNNING`, `FINISHED`.
         """
         raise Unsupported("move")
 

@@ -92,6 +92,7 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
         "a_repeated_claim_returns_the_same_holds",
         "a_repeated_claim_takes_only_up_to_its_limits",
     },
+    w.AgainGoesQueueByQueue: {"a_repeated_claim_returns_what_it_holds_before_any_new_job"},
     w.RetryIgnoresTheSerial: {"a_repeated_retry_does_not_revive_a_job_that_ended_again"},
     # control
     w.PauseIgnored: {"a_paused_queue_is_not_claimed_until_it_is_resumed"},

@@ -479,6 +479,14 @@ class AgainClaimsMore(Witness):
         return claims + list(await super().claim(replace(request, again=False), now=now))
 
 
+class AgainGoesQueueByQueue(Witness):
+    """A repeated claim takes new jobs of one queue before it looks for its own in the next."""
+
+    def _candidates(self, request: ClaimRequest, now: datetime) -> Any:
+        for queue in request.queues:
+            yield from super()._candidates(replace(request, queues=(queue,)), now)
+
+
 class RetryIgnoresTheSerial(Witness):
     """A manual retry applies whatever happened since."""
 

@@ -16,9 +16,9 @@ from tenure._runtime.report import Reporter
 from tenure._runtime.slots import Slots
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
-from tenure.errors import QueueError, StateTransitionError, StoreUnavailable
+from tenure.errors import JobFailed, QueueError, StateTransitionError, StoreUnavailable
 from tenure.events import JobFenced, JobSettled
-from tenure.outcomes import Failed, Failure, Outcome
+from tenure.outcomes import Completed, Failed, Failure, Outcome, Released, Retried
 from tenure.types import Claim, ClaimRequest, Recorded
 
 __all__ = ["Claims", "Finished", "Recorder"]
@@ -85,7 +85,9 @@ class Recorder:
         self._reporter = reporter
         self._clock = clock
         self._fused = Capability.EXCHANGE in driver.capabilities
+        self._can_release = Capability.RELEASE in driver.capabilities
         self._pending: deque[Finished] = deque()
+        self._writing: list[Finished] = []
         self._wake = asyncio.Event()
         self._backoff = Backoff(0.05, 2.0)
         self._batch = _MAX_BATCH
@@ -93,6 +95,9 @@ class Recorder:
 
     def submit(self, item: Finished) -> None:
         """Take over an outcome; its slot stays occupied until it is answered."""
+        if isinstance(item.outcome, Released) and not self._can_release:
+            self._leave_to_lease(item, "this store cannot give a job back")
+            return
         self._pending.append(item)
         self._slots.unrecorded += 1
         self._wake.set()
@@ -105,25 +110,27 @@ class Recorder:
         await self._wake.wait()
         self._wake.clear()
         claims = self.claims
-        items = self._take()
+        items = self._writing = self._take()
         request = claims.request(riding=len(items) if self._fused else 0) if claims else None
         delay = 0.0
         if request is not None and claims is not None:
             if items and self._fused:
                 delay = await self._exchange(items, claims, request)
-                items = []
+                items = self._writing = []
             else:
                 # Beside the loop, so that outcomes are written while the claim is in flight.
                 claims.launch(request)
         if items:
             delay = await self._record(items)
+            self._writing = []
         if self._pending:
             self._wake.set()
         return delay
 
     def abandon(self) -> list[Finished]:
-        """Give up what has not been answered: the caller reports it."""
-        left = list(self._pending)
+        """Give up what has not been answered, in flight or not: the caller reports it."""
+        left = [*self._writing, *self._pending]
+        self._writing = []
         self._pending.clear()
         self._slots.unrecorded -= len(left)
         return left
@@ -194,26 +201,32 @@ class Recorder:
         return 0.0
 
     def _refused_alone(self, item: Finished, error: QueueError) -> None:
-        """The store refuses just this outcome: record its failure instead, or leave the lease."""
-        if not isinstance(item.outcome, Failed):
-            message = f"the outcome could not be stored: {error}"[:4096]
-            item.outcome = Failed(
-                Failure(
-                    kind="serialization",
-                    message=message,
-                    at=self._clock.now(),
-                    attempt=item.claim.attempt,
-                )
+        """The store refuses just this outcome: record its failure instead, or leave the lease.
+
+        Only where the outcome carries something that a store may be unable to take. A job that was
+        to be given back or cancelled has not failed.
+        """
+        if isinstance(item.outcome, Completed | Retried):
+            job = item.claim.job
+            failure = Failure(
+                kind="serialization",
+                message=f"the outcome could not be stored: {error}"[:4096],
+                at=self._clock.now(),
+                attempt=item.claim.attempt,
             )
+            item.outcome = Failed(failure)
             item.operation = "fail"
+            if item.error is None:
+                item.error = JobFailed(job.id, job.name, item.claim.attempt, failure)
             self._put_back([item], maybe_applied=False)
             return
         self._slots.unrecorded -= 1
+        self._leave_to_lease(item, f"the store refuses the outcome ({error})")
+
+    def _leave_to_lease(self, item: Finished, why: str) -> None:
         self._reporter.report(
             StateTransitionError(
-                item.claim.hold.job_id,
-                item.operation,
-                f"the store refuses the outcome, the job is left to its lease: {error}",
+                item.claim.hold.job_id, item.operation, f"{why}, so the job is left to its lease"
             )
         )
         self._slots.changed()

@@ -40,10 +40,10 @@ def _upgrade(connection: sqlite3.Connection, steps: list[str], *, upgrade: bool)
         # Asked again under the lock: another process may have done it meanwhile.
         found = _version(connection)
         _judge(found, len(steps), upgrade=upgrade)
-        for script in steps[found:]:
+        for script in steps[found or 0 :]:
             for command in _commands(script):
                 connection.execute(command)
-        if found < len(steps):
+        if found != len(steps):
             connection.execute("DELETE FROM tenure_schema")
             connection.execute("INSERT INTO tenure_schema (version) VALUES (?)", (len(steps),))
         connection.execute("COMMIT")
@@ -53,21 +53,23 @@ def _upgrade(connection: sqlite3.Connection, steps: list[str], *, upgrade: bool)
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    """The version of our tables in the file; 0 where there are none."""
+def _version(connection: sqlite3.Connection) -> int | None:
+    """The version of our tables in the file; None where there are none."""
     (present,) = connection.execute(_PRESENT).fetchone()
     if not present:
-        return 0
+        return None
     row = connection.execute(_VERSION).fetchone()
     return int(row[0]) if row else 0
 
 
-def _judge(found: int, expected: int, *, upgrade: bool) -> None:
+def _judge(found: int | None, expected: int, *, upgrade: bool) -> None:
+    if found is None:
+        return
     if found > expected:
         raise SchemaMismatch(
             found=found, expected=expected, remedy="upgrade tenure in this environment"
         )
-    if 0 < found < expected and not upgrade:
+    if found < expected and not upgrade:
         raise SchemaMismatch(
             found=found, expected=expected, remedy="open it once with migrate=True"
         )
