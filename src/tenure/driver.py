@@ -183,8 +183,8 @@ class Driver(ABC):
         """Make jobs whose lease has run out pending again; return the holds that this ended.
 
         Their serial and stalls grow by one, their attempt stays; due `delays[stalls before]`
-        seconds from now, the last entry for all later ones. Longest ago first. `only` restricts to those holds, which
-        are still checked for being current and expired.
+        seconds from now, the last entry for all later ones. Longest ago first. `only` restricts to
+        those holds, which are still checked for being current and expired.
         """
         raise Unsupported("reclaim")
 
