@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from tenure._runtime.handle import WorkerHandle
 from tenure._runtime.lifecycle import Lifecycle
@@ -225,11 +225,13 @@ def _name(option: str, value: object) -> str:
         raise InvalidConfiguration(option, value, error.rule) from None
 
 
-def _queue_names(queues: object) -> tuple[str, ...]:
+def _queue_names(queues: Iterable[object]) -> tuple[str, ...]:
     rule = "must be a list of different queue names, such as ['default']"
-    if isinstance(queues, str) or not isinstance(queues, Sequence) or not queues:
-        raise InvalidConfiguration("queues", str(cast("object", queues)), rule)
-    names = tuple(_name("queues", queue) for queue in cast("Sequence[object]", queues))
-    if len(set(names)) != len(names):
-        raise InvalidConfiguration("queues", names, rule)
+    try:
+        given = () if isinstance(queues, str) else tuple(queues)
+    except TypeError:
+        given = ()
+    names = tuple(_name("queues", queue) for queue in given)
+    if not names or len(set(names)) != len(names):
+        raise InvalidConfiguration("queues", queues, rule)
     return names

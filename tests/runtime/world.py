@@ -1,7 +1,7 @@
 """A store, a queue and a clock that stands still: what a test of the worker runs in."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 import tenure
 from tenure.driver import Capability, Driver, KeeperHandle
 from tenure.drivers.memory import MemoryDriver
+from tenure.drivers.sqlite import SqliteDriver
 from tenure.testing import ManualClock
 
 __all__ = ["Interposed", "World", "each_store", "open_world"]
@@ -19,7 +20,7 @@ each_store = pytest.mark.parametrize("store", ["memory", "sqlite"])
 
 
 class World:
-    """One store with one queue on it. `advance` and `settle` are the only ways in which time goes."""
+    """One store with one queue on it; time goes only through `advance`."""
 
     def __init__(self, clock: ManualClock, inner: Driver, driver: "Interposed") -> None:
         self.clock = clock
@@ -68,7 +69,7 @@ async def open_world(
     tmp_path: Path | None = None,
     *,
     capabilities: frozenset[Capability] | None = None,
-) -> AsyncIterator[World]:
+) -> AsyncGenerator[World]:
     """A fresh world. `capabilities` hides what the store can do beyond them."""
     clock = ManualClock()
     inner: Driver
@@ -76,8 +77,6 @@ async def open_world(
         inner = MemoryDriver(clock=clock)
     else:
         assert tmp_path is not None
-        from tenure.drivers.sqlite import SqliteDriver
-
         inner = SqliteDriver(str(tmp_path / "jobs.db"), synchronous="NORMAL", clock=clock)
     world = World(clock, inner, Interposed(inner, capabilities))
 
@@ -99,7 +98,7 @@ async def open_world(
 def _passing(operation: str) -> Any:
     async def call(self: "Interposed", *arguments: Any, **options: Any) -> Any:
         inner = getattr(self.inner, operation)
-        return await self._pass(operation, lambda: inner(*arguments, **options))
+        return await self.pass_on(operation, lambda: inner(*arguments, **options))
 
     return call
 
@@ -121,7 +120,7 @@ class Interposed(Driver):
         self.calls: list[str] = []
         self.keeper_hook: Callable[[], None] | None = None
 
-    async def _pass(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def pass_on(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
         self.calls.append(operation)
         hook = self.hooks.get(operation)
         return await (call() if hook is None else hook(call))
