@@ -5,18 +5,15 @@ job. One lock makes it safe for the keeper's thread and for several event loops.
 what a store with a disk could not.
 """
 
-import asyncio
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any
-
-from msgspec.structs import replace
 
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Capability, Driver, RecordItem
+from tenure.drivers.memory.hints import Hints
+from tenure.drivers.memory.records import Record, count, end, matches, stored
 from tenure.errors import InvalidConfiguration
 from tenure.outcomes import Completed, Failed, Retried, outcome_digest, settle
 from tenure.states import TERMINAL, State
@@ -49,26 +46,6 @@ _ID_KNOWN = timedelta(minutes=1)
 _WAITING = frozenset({State.PENDING, State.BLOCKED})
 
 
-@dataclass(slots=True, kw_only=True)
-class _Record:
-    """One stored job with what is not part of its view: arrival, content, holds."""
-
-    job: Job[bytes]
-    arrival: int
-    content: bytes
-    hold: Hold | None = None
-    lease: float = 0.0
-    until: datetime | None = None
-    settled: tuple[Hold, str] | None = None
-
-    def change(self, now: datetime, **fields: Any) -> None:
-        self.job = replace(self.job, updated_at=now, **fields)
-
-    def place(self) -> tuple[int, datetime, int]:
-        """Where it stands within its queue (I11)."""
-        return (-self.job.priority, self.job.run_at, self.arrival)
-
-
 class MemoryDriver(Driver):
     """A store in memory, each instance its own. All of the contract but name filters."""
 
@@ -77,11 +54,11 @@ class MemoryDriver(Driver):
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
-        self._records: dict[str, _Record] = {}
+        self._records: dict[str, Record] = {}
         self._gone: dict[str, tuple[bytes, datetime]] = {}
         self._paused: set[str] = set()
         self._workers: dict[str, tuple[WorkerInfo, datetime]] = {}
-        self._waiters: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
+        self._hints = Hints(self._clock)
         self._arrivals = 0
 
     async def open(self) -> None:
@@ -109,10 +86,10 @@ class MemoryDriver(Driver):
             if Enqueued.DUPLICATE not in answers:
                 for job, content in fresh:
                     self._arrivals += 1
-                    self._records[job.id] = _Record(
-                        job=_stored(job, now), arrival=self._arrivals, content=content
+                    self._records[job.id] = Record(
+                        job=stored(job, now), arrival=self._arrivals, content=content
                     )
-                self._hint()
+                self._hints.tell()
             return answers
 
     def _known_content(self, job_id: str, now: datetime) -> bytes | None:
@@ -139,7 +116,7 @@ class MemoryDriver(Driver):
 
     def _candidates(
         self, request: ClaimRequest, now: datetime
-    ) -> Iterable[tuple[QueueLimit, _Record]]:
+    ) -> Iterable[tuple[QueueLimit, Record]]:
         """What the claim may take, in order: what its token holds already, then what is due."""
         held = self._held_by(request.token) if request.again else []
         for queue in request.queues:
@@ -147,11 +124,11 @@ class MemoryDriver(Driver):
         for queue in request.queues:
             yield from ((queue, record) for record in self._due(queue.name, now, request.names))
 
-    def _held_by(self, token: str) -> list[_Record]:
+    def _held_by(self, token: str) -> list[Record]:
         held = [r for r in self._records.values() if r.hold and r.hold.token == token]
-        return sorted(held, key=_Record.place)
+        return sorted(held, key=Record.place)
 
-    def _due(self, queue: str, now: datetime, names: frozenset[str] | None) -> list[_Record]:
+    def _due(self, queue: str, now: datetime, names: frozenset[str] | None) -> list[Record]:
         if queue in self._paused:
             return []
         due = [
@@ -162,9 +139,9 @@ class MemoryDriver(Driver):
             and record.job.run_at <= now
             and (names is None or record.job.name in names)
         ]
-        return sorted(due, key=_Record.place)
+        return sorted(due, key=Record.place)
 
-    def _take(self, record: _Record, request: ClaimRequest, now: datetime) -> Claim:
+    def _take(self, record: Record, request: ClaimRequest, now: datetime) -> Claim:
         if record.hold is None:
             record.change(
                 now,
@@ -225,7 +202,7 @@ class MemoryDriver(Driver):
         )
         record.settled = (hold, outcome_digest(outcome))
         record.hold = None
-        self._hint()
+        self._hints.tell()
         return Recorded.APPLIED
 
     async def extend(
@@ -243,7 +220,7 @@ class MemoryDriver(Driver):
         record.until = now + timedelta(seconds=lease)
         return Kept.CANCEL_REQUESTED if record.job.cancel_requested else Kept.KEPT
 
-    def _current(self, hold: Hold) -> _Record | None:
+    def _current(self, hold: Hold) -> Record | None:
         record = self._records.get(hold.job_id)
         return record if record is not None and record.hold == hold else None
 
@@ -256,7 +233,7 @@ class MemoryDriver(Driver):
             )
             return Expired(now=now, holds=holds)
 
-    def _run_out(self, now: datetime) -> list[tuple[datetime, Hold, _Record]]:
+    def _run_out(self, now: datetime) -> list[tuple[datetime, Hold, Record]]:
         found = [
             (record.until, record.hold, record)
             for record in self._records.values()
@@ -290,7 +267,7 @@ class MemoryDriver(Driver):
                 )
                 record.hold = None
             if found:
-                self._hint()
+                self._hints.tell()
             return [hold for hold, _ in found]
 
     async def next_due(
@@ -344,7 +321,7 @@ class MemoryDriver(Driver):
         now = now or self._clock.now()
         with self._lock:
             answers = [self._retry(item, now) for item in items]
-            self._hint()
+            self._hints.tell()
             return answers
 
     def _retry(self, item: Retry, now: datetime) -> Answer:
@@ -383,7 +360,7 @@ class MemoryDriver(Driver):
         now = now or self._clock.now()
         with self._lock:
             answers = [self._move(item, now) for item in items]
-            self._hint()
+            self._hints.tell()
             return answers
 
     def _move(self, item: Move, now: datetime) -> Answer:
@@ -411,7 +388,7 @@ class MemoryDriver(Driver):
             doomed = [
                 record.job.id
                 for record in self._records.values()
-                if _matches(record.job, which) and record.job.state is not State.PROCESSING
+                if matches(record.job, which) and record.job.state is not State.PROCESSING
             ][:limit]
             for job_id in doomed:
                 self._delete(job_id, now)
@@ -423,7 +400,7 @@ class MemoryDriver(Driver):
                 self._paused.add(queue)
             else:
                 self._paused.discard(queue)
-                self._hint()
+                self._hints.tell()
 
     async def prune(self, retention: Retention, limit: int, *, now: datetime | None = None) -> int:
         now = now or self._clock.now()
@@ -443,14 +420,14 @@ class MemoryDriver(Driver):
         }
         newer: dict[str, int] = {}
         ended = [r for r in self._records.values() if r.job.state in TERMINAL]
-        for record in sorted(ended, key=lambda r: (_end(r.job), r.arrival), reverse=True):
+        for record in sorted(ended, key=lambda r: (end(r.job), r.arrival), reverse=True):
             job = record.job
             age = ages[job.state]
-            beyond = age is not None and now - _end(job) > timedelta(seconds=age)
+            beyond = age is not None and now - end(job) > timedelta(seconds=age)
             if job.state is State.COMPLETED and retention.completed_count is not None:
                 newer[job.queue] = newer.get(job.queue, 0) + 1
                 beyond = beyond or newer[job.queue] > retention.completed_count
-            if beyond and now - _end(job) >= _ID_KNOWN:
+            if beyond and now - end(job) >= _ID_KNOWN:
                 yield job
 
     # --- inspection -----------------------------------------------------------------------------
@@ -468,7 +445,7 @@ class MemoryDriver(Driver):
             matching = [
                 record
                 for record in self._records.values()
-                if record.arrival < before and _matches(record.job, which)
+                if record.arrival < before and matches(record.job, which)
             ]
             matching.sort(key=attrgetter("arrival"), reverse=True)
             page = matching[:limit]
@@ -483,10 +460,10 @@ class MemoryDriver(Driver):
         with self._lock:
             jobs = [record.job for record in self._records.values()]
             queues = sorted({job.queue for job in jobs} | self._paused)
-            return _count(
+            return count(
                 jobs,
                 now,
-                by_queue={q: _count([j for j in jobs if j.queue == q], now) for q in queues},
+                by_queue={q: count([j for j in jobs if j.queue == q], now) for q in queues},
                 paused=frozenset(self._paused),
             )
 
@@ -504,24 +481,7 @@ class MemoryDriver(Driver):
             return [info for _, (info, _) in sorted(self._workers.items())]
 
     async def wait(self, queues: Sequence[str], timeout: float) -> bool:
-        loop = asyncio.get_running_loop()
-        hint: asyncio.Future[None] = loop.create_future()
-        with self._lock:
-            self._waiters[hint] = loop
-        try:
-            return await self._clock.wait(hint, timeout)
-        finally:
-            with self._lock:
-                self._waiters.pop(hint, None)
-
-    def _hint(self) -> None:
-        """Wake every waiter. The lock is held."""
-        waiters, self._waiters = self._waiters, {}
-        for hint, loop in waiters.items():
-            try:
-                loop.call_soon_threadsafe(_wake, hint)
-            except RuntimeError:
-                continue  # its loop was closed: nobody waits any more
+        return await self._hints.wait(timeout)
 
     def keeper_handle(self) -> "_KeeperHandle":
         return _KeeperHandle(self)
@@ -541,66 +501,3 @@ class _KeeperHandle:
 
     def close(self) -> None:
         pass
-
-
-def _stored(job: NewJob, now: datetime) -> Job[bytes]:
-    return Job(
-        id=job.id,
-        name=job.name,
-        queue=job.queue,
-        payload=job.payload,
-        priority=job.priority,
-        max_attempts=job.max_attempts,
-        timeout=job.timeout,
-        headers=job.headers,
-        state=State.PENDING,
-        attempt=0,
-        stalls=0,
-        serial=0,
-        run_at=job.at or now + timedelta(seconds=job.delay or 0.0),
-        created_at=now,
-        updated_at=now,
-        finished_at=None,
-        error=None,
-        result=None,
-        progress=None,
-        cancel_requested=False,
-    )
-
-
-def _matches(job: Job[bytes], which: JobFilter) -> bool:
-    return (
-        which.state in (None, job.state)
-        and which.queue in (None, job.queue)
-        and which.name in (None, job.name)
-    )
-
-
-def _end(job: Job[bytes]) -> datetime:
-    return job.finished_at or job.updated_at
-
-
-def _count(
-    jobs: Sequence[Job[bytes]],
-    now: datetime,
-    by_queue: dict[str, Counts] | None = None,
-    paused: frozenset[str] = frozenset(),
-) -> Counts:
-    states = [job.state for job in jobs]
-    due = sum(job.state is State.PENDING and job.run_at <= now for job in jobs)
-    return Counts(
-        pending=due,
-        scheduled=states.count(State.PENDING) - due,
-        blocked=states.count(State.BLOCKED),
-        processing=states.count(State.PROCESSING),
-        completed=states.count(State.COMPLETED),
-        failed=states.count(State.FAILED),
-        cancelled=states.count(State.CANCELLED),
-        by_queue=by_queue or {},
-        paused=paused,
-    )
-
-
-def _wake(hint: asyncio.Future[None]) -> None:
-    if not hint.done():
-        hint.set_result(None)
