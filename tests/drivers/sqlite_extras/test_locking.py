@@ -79,11 +79,10 @@ async def test_a_full_disk_is_store_unavailable_and_leaves_no_trace(tmp_path: Pa
     await engine.close()
 
 
-@pytest.mark.parametrize("rounds", [3])
-def test_a_child_of_a_fork_has_connections_of_its_own(tmp_path: Path, rounds: int) -> None:
+def test_a_child_of_a_fork_has_connections_of_its_own(tmp_path: Path) -> None:
     """Four children store jobs while the parent goes on; nothing is lost or damaged."""
     path = str(tmp_path / "jobs.db")
-    for turn in range(rounds):
+    for turn in range(3):
         process = start_script(FORK, path, str(turn))
         output, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors

@@ -65,9 +65,10 @@ async def test_a_commit_of_this_process_ends_the_waits_of_all_loops(
         waits = [asyncio.ensure_future(driver.wait(["default"], 30.0)) for _ in range(3)]
         there = asyncio.ensure_future(elsewhere)
         await asyncio.sleep(0)
+        turn = 0
         while not there.done():  # its loop may begin to wait after a commit
-            await driver.enqueue(jobs(1, f"{id(there)}-{len(await driver.workers())}"))
-            await driver.enqueue(jobs(1, str(asyncio.get_running_loop().time())))
+            await driver.enqueue(jobs(1, f"turn-{turn}"))
+            turn += 1
         assert all(await asyncio.gather(*waits))
 
 

@@ -147,4 +147,5 @@ def _remove(transaction: Transaction, seqs: Iterable[int], now: int) -> None:
     """Delete rows and remember their ids for a minute. The caller keeps the totals."""
     given = json_list(seqs)
     transaction.execute(_REMEMBER, (given, now + _ID_KNOWN))
+    transaction.deleted_some()
     transaction.execute(_DELETE, (given,))

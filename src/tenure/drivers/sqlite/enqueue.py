@@ -11,10 +11,8 @@ from tenure.types import Enqueued, NewJob, content_digest
 __all__ = ["enqueue"]
 
 _INSERT = statement("job_insert")
-_NEWEST = statement("newest_seq")
 _UNDO = statement("jobs_undo")
 _CONTENTS = statement("contents_by_ids")
-_GONE_ANY = statement("gone_any")
 _GONE = statement("gone_by_ids")
 
 
@@ -27,13 +25,17 @@ def enqueue(jobs: Sequence[NewJob], now: datetime | None) -> Operation[list[Enqu
         instant = transaction.time(now)
         known = _gone(transaction, contents, instant)
         fresh = [job for job in jobs if job.id not in known] if known else jobs
-        newest = transaction.execute(_NEWEST).fetchone()[0]
+        seqs = transaction.arrivals(len(fresh))
         inserted = transaction.executemany(
-            _INSERT, [_row(job, contents[job.id], instant) for job in fresh]
+            _INSERT,
+            [
+                _row(seq, job, contents[job.id], instant)
+                for seq, job in zip(seqs, fresh, strict=True)
+            ],
         ).rowcount
         stored_before: dict[str, bytes] = {}
         if inserted != len(fresh):
-            stored_before = _stored_before(transaction, contents, newest)
+            stored_before = _stored_before(transaction, contents, seqs.start)
         known |= stored_before
         answers = [
             Enqueued.CREATED
@@ -42,8 +44,7 @@ def enqueue(jobs: Sequence[NewJob], now: datetime | None) -> Operation[list[Enqu
             for job in jobs
         ]
         if Enqueued.DUPLICATE in answers:
-            # Arrival numbers only grow, and nobody else can write: all above the mark are ours.
-            transaction.execute(_UNDO, (newest,))
+            transaction.execute(_UNDO, (seqs.start,))
             return answers
         for job in fresh:
             if job.id not in stored_before:
@@ -54,7 +55,7 @@ def enqueue(jobs: Sequence[NewJob], now: datetime | None) -> Operation[list[Enqu
     return run
 
 
-def _row(job: NewJob, content: bytes, now: int) -> tuple[object, ...]:
+def _row(seq: int, job: NewJob, content: bytes, now: int) -> tuple[object, ...]:
     if job.at is not None:
         run_at = micros(job.at)
     elif job.delay is not None:
@@ -62,6 +63,7 @@ def _row(job: NewJob, content: bytes, now: int) -> tuple[object, ...]:
     else:
         run_at = now
     return (
+        seq,
         job.id,
         job.name,
         job.queue,
@@ -78,15 +80,14 @@ def _row(job: NewJob, content: bytes, now: int) -> tuple[object, ...]:
 
 def _gone(transaction: Transaction, contents: dict[str, bytes], now: int) -> dict[str, bytes]:
     """The contents of those ids that were deleted a moment ago."""
-    (any_gone,) = transaction.execute(_GONE_ANY).fetchone()
-    if not any_gone:
+    if not transaction.remembers_deleted():
         return {}
     return dict(transaction.rows(_GONE, (json_list(contents), now)))
 
 
 def _stored_before(
-    transaction: Transaction, contents: dict[str, bytes], newest: int
+    transaction: Transaction, contents: dict[str, bytes], first: int
 ) -> dict[str, bytes]:
     """The contents of those ids that were stored before this call."""
     rows = transaction.rows(_CONTENTS, (json_list(contents),))
-    return {job_id: content for job_id, content, seq in rows if seq <= newest}
+    return {job_id: content for job_id, content, seq in rows if seq < first}

@@ -23,8 +23,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shut = False
-        _gates().add(self)
+        _forks().know(self)
 
     @contextmanager
     def passed(self) -> Generator[None]:
@@ -32,36 +31,52 @@ class Gate:
             yield
 
     def shut(self) -> None:
-        self._shut = self._lock.acquire()
+        self._lock.acquire()
 
     def open(self) -> None:
-        # A fork made by C code may run the hook for afterwards without the one for before.
-        if self._shut:
-            self._shut = False
-            self._lock.release()
+        self._lock.release()
+
+
+class _Forks:
+    """All gates of the process, and what a fork does with them."""
+
+    def __init__(self) -> None:
+        self._gates: WeakSet[Gate] = WeakSet()
+        self._shut: list[Gate] = []
+        self._forking = False
+        self._one_at_a_time = threading.Lock()
+        os.register_at_fork(
+            before=self._before, after_in_parent=self._after, after_in_child=self._after
+        )
+
+    def know(self, gate: Gate) -> None:
+        with self._one_at_a_time:
+            self._gates.add(gate)
+
+    def _before(self) -> None:
+        self._one_at_a_time.acquire()
+        self._forking = True
+        for gate in self._gates:
+            gate.shut()
+            self._shut.append(gate)
+
+    def _after(self) -> None:
+        if not self._forking:
+            return  # forked by C code that called only the hook for afterwards
+        while self._shut:
+            self._shut.pop().open()
+        self._forking = False
+        self._one_at_a_time.release()
 
 
 @cache
-def _gates() -> "WeakSet[Gate]":
-    """All gates of the process, held weakly.
+def _forks() -> _Forks:
+    """The one process-wide thing in this driver, since a fork is.
 
-    The one process-wide thing in this driver, because a fork is: its hooks cannot be taken back, so
-    they are registered once, at the first store that is opened.
+    Its hooks cannot be taken back, so they are registered once, at the first store that is made.
+    It holds gates weakly and knows nothing of any store.
     """
-    gates: WeakSet[Gate] = WeakSet()
-    shut: list[Gate] = []
-
-    def before() -> None:
-        shut.extend(gates)
-        for gate in shut:
-            gate.shut()
-
-    def after() -> None:
-        while shut:
-            shut.pop().open()
-
-    os.register_at_fork(before=before, after_in_parent=after, after_in_child=after)
-    return gates
+    return _Forks()
 
 
 def pin(connection: sqlite3.Connection) -> None:

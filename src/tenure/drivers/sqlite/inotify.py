@@ -6,13 +6,16 @@ watches allowed, the file is missing): the caller then polls.
 
 import ctypes
 import os
+import struct
 from collections.abc import Callable
 
-__all__ = ["drain", "watch"]
+__all__ = ["ENDED", "drain", "watch"]
 
 _IN_MODIFY = 0x2
 _IN_NONBLOCK = 0o4000
 _IN_CLOEXEC = 0o2000000
+_NOTICE = struct.Struct("iIII")  # watch, kind, cookie, length of the name
+ENDED = 0x8000  # the kind of notice that is the last: the file is gone
 
 
 def watch(path: str) -> int | None:
@@ -31,11 +34,14 @@ def watch(path: str) -> int | None:
     return descriptor
 
 
-def drain(descriptor: int) -> bool:
-    """Take all notices; whether there was one."""
-    noticed = False
+def drain(descriptor: int) -> int:
+    """Take all notices; the kinds of all of them, 0 for none."""
+    seen = 0
     while True:
         try:
-            noticed = bool(os.read(descriptor, 65536)) or noticed
+            notices = os.read(descriptor, 65536)
         except BlockingIOError:
-            return noticed
+            return seen
+        # A watched file's notice has no name behind it, so all are of one size.
+        for _, kind, _, _ in _NOTICE.iter_unpack(notices):
+            seen |= kind

@@ -18,7 +18,7 @@ from tenure.drivers.sqlite.faults import Fault, fault_of, translated
 from tenure.drivers.sqlite.fork import Gate
 from tenure.drivers.sqlite.replies import Call, deliver
 from tenure.drivers.sqlite.transaction import Transaction
-from tenure.errors import RuntimeUnavailable
+from tenure.errors import RuntimeUnavailable, StoreUnavailable
 
 __all__ = ["Lane"]
 
@@ -47,7 +47,9 @@ class Lane:
         self._reading = begin == "BEGIN"
         self._gate = Gate()
         self._patience = Patience(settings.busy_timeout, self._gate)
-        self._ready = threading.Condition(threading.Lock())
+        # Reentrant: the collector may drop an engine, and so stop its lanes, in any thread at any
+        # point, also in this lane's own while it holds this.
+        self._ready = threading.Condition(threading.RLock())
         self._urgent: deque[Call] = deque()
         self._waiting: deque[Call] = deque()
         self._stopping = False
@@ -95,12 +97,20 @@ class Lane:
     # --- in the lane's own thread ---------------------------------------------------------------
 
     def _run(self) -> None:
-        while calls := self._take():
-            self._serve(calls)
-            del calls  # an idle lane keeps nobody's results alive
-        self._disconnect()
+        try:
+            while calls := self._take():
+                self._serve(calls)
+                del calls  # an idle lane keeps nobody's results alive
+        finally:
+            self._disconnect()
+            self._finish()
+
+    def _finish(self) -> None:
         with self._ready:
-            self._finished = True
+            self._stopping = self._finished = True
+            left = [*self._urgent, *self._waiting]  # only if this thread died of an error
+        self._fail(left, StoreUnavailable("the thread of the store has ended; close and open it"))
+        deliver(left)
         for ended in self._ended:
             ended()
 

@@ -21,16 +21,31 @@ Row = tuple[Any, ...]
 Operation = Callable[["Transaction"], R]
 
 _ADD = statement("totals_add")
+_NEWEST = statement("newest_seq")
+_GONE_ANY = statement("gone_any")
 
 
 class Transaction:
     """One transaction on one connection, shared by the operations of a group."""
 
-    __slots__ = ("_clock", "_connection", "_moved", "execute", "executemany", "wakes")
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_gone",
+        "_moved",
+        "_newest",
+        "_now",
+        "execute",
+        "executemany",
+        "wakes",
+    )
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
+        self._now: int | None = None
+        self._newest: int | None = None
+        self._gone: bool | None = None
         self._moved: dict[tuple[str, int], int] = {}
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -45,9 +60,34 @@ class Transaction:
     def time(self, now: datetime | None) -> int:
         """The given instant, or the store's now, in microseconds.
 
-        Read under the write lock, so that due times follow the order of arrival.
+        The store's is read once, under the write lock, so that due times follow the order of
+        arrival, also across processes.
         """
-        return micros(self._clock.now() if now is None else now)
+        if now is not None:
+            return micros(now)
+        if self._now is None:
+            self._now = micros(self._clock.now())
+        return self._now
+
+    def arrivals(self, count: int) -> range:
+        """The next arrival numbers. Nobody else can give out any before the commit."""
+        newest: int | None = self._newest
+        if newest is None:
+            (newest,) = self.execute(_NEWEST).fetchone()
+            assert newest is not None  # the statement says 0 for none
+        self._newest = newest + count
+        return range(newest + 1, newest + 1 + count)
+
+    def remembers_deleted(self) -> bool:
+        """Whether any deleted id is still known: nearly always not, so asked once for a group."""
+        if self._gone is None:
+            (found,) = self.execute(_GONE_ANY).fetchone()
+            self._gone = bool(found)
+        return self._gone
+
+    def deleted_some(self) -> None:
+        """Note that this transaction has added to the deleted ids."""
+        self._gone = True
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """All rows of a query."""

@@ -62,8 +62,13 @@ class _Watch:
                 waiter.set_result(None)
 
     def _noticed(self) -> None:
-        if self._descriptor is not None and inotify.drain(self._descriptor):
+        if self._descriptor is None:
+            return
+        seen = inotify.drain(self._descriptor)
+        if seen:
             self.wake()
+        if seen & inotify.ENDED:
+            self.close()  # the log was removed; the next wait watches the new one
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -82,7 +87,7 @@ class Wakes:
         # SQLite names the log after the file that a symbolic link leads to.
         self._log = None if path is None else f"{os.path.realpath(path)}-wal"
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant for the same reason as in lane.py
         self._watches: dict[asyncio.AbstractEventLoop, _Watch] = {}
 
     def listen(self) -> None:
