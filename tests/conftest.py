@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+_LONGEST = 60.0  # seconds: what waits for ever fails instead
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -18,7 +20,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
 
     async def run() -> None:
-        await pyfuncitem.obj(**arguments)
+        async with asyncio.timeout(_LONGEST):
+            await pyfuncitem.obj(**arguments)
         leaked = asyncio.all_tasks() - {asyncio.current_task()}
         assert not leaked, f"tasks left behind: {leaked}"
 

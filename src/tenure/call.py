@@ -90,7 +90,7 @@ def new_job(
         fields["max_attempts"] = check_max_attempts(f"{path}max_attempts", call.max_attempts)
     if call.timeout is not None:
         fields["timeout"] = check_timeout(f"{path}timeout", call.timeout)
-    if call.headers:
+    if call.headers is not None:
         fields["headers"] = check_headers(f"{path}headers", call.headers)
     return NewJob(
         id=check_name(f"{path}id", job_id),

@@ -5,7 +5,7 @@ change (NaN, tuples, sets, dates, non-string keys); only a refused value is walk
 place. The wire format is plain JSON in UTF-8, so that other languages can dispatch.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
@@ -85,7 +85,10 @@ def _inspect(path: str, item: object) -> Iterator[tuple[str, object]] | None:
     if isinstance(item, str):
         _check_text(path, item)
         return None
-    if item is None or isinstance(item, bool | int):
+    if isinstance(item, int):
+        _check_size(path, item)
+        return None
+    if item is None:
         return None
     if isinstance(item, float):
         if item != item or item in (float("inf"), float("-inf")):
@@ -93,8 +96,8 @@ def _inspect(path: str, item: object) -> Iterator[tuple[str, object]] | None:
         return None
     if isinstance(item, list):
         return _items(cast("list[object]", item))
-    if isinstance(item, Mapping):
-        return _entries(path, cast("Mapping[object, object]", item))
+    if isinstance(item, dict):
+        return _entries(path, cast("dict[object, object]", item))
     advice = {
         "tuple": "a tuple comes back as a list: pass a list",
         "set": "pass a sorted list",
@@ -115,12 +118,21 @@ def _items(item: list[object]) -> Iterator[tuple[str, object]]:
         yield f"[{index}]", inner
 
 
-def _entries(path: str, item: Mapping[object, object]) -> Iterator[tuple[str, object]]:
+def _entries(path: str, item: dict[object, object]) -> Iterator[tuple[str, object]]:
     for key, inner in item.items():
         if not isinstance(key, str):
             raise SerializationError(f"{path}: keys must be text, got {key!r}", path=path)
         _check_text(f"{path} key {key!a}", key)
         yield (f".{key}" if key.isidentifier() else f"[{key!r}]"), inner
+
+
+def _check_size(path: str, number: int) -> None:
+    try:
+        _decode(_encode(number))
+    except (ValueError, OverflowError):
+        raise SerializationError(
+            f"{path}: must be a number of fewer than 4,300 digits; pass it as text", path=path
+        ) from None
 
 
 def _check_text(path: str, text: str) -> None:

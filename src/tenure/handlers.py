@@ -58,6 +58,7 @@ class Handlers:
             raise InvalidConfiguration(
                 "name", name, "must not be registered already (pass replace=True to replace it)"
             )
+        _check_retry(name, retry)
         self._specs[name] = HandlerSpec(
             name=name,
             function=function,
@@ -78,12 +79,25 @@ def nearest(name: str, known: Mapping[str, HandlerSpec]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+def _check_retry(name: str, retry: object) -> None:
+    """Refuse what would fail only when a job of it does, such as a number or the class itself."""
+    if retry is None:
+        return
+    bound = getattr(retry, "max_attempts", None)
+    whole = isinstance(bound, int) and not isinstance(bound, bool) and bound >= 1
+    calls = all(callable(getattr(retry, verb, None)) for verb in ("retries", "delay"))
+    if not (whole and calls):
+        raise InvalidConfiguration(
+            "retry", retry, f"for {name!r} must be a RetryPolicy(...), or an object like one"
+        )
+
+
 def _is_async(function: Handler) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an instance with an async __call__
-    )
+    # An instance whose class has an async __call__; of its class, since a class may be a handler.
+    call = getattr(type(function), "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def _wants_job(name: str, function: Handler) -> bool:

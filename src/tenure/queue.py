@@ -138,8 +138,8 @@ class Queue:
         """
         here = asyncio.get_running_loop()
         for run, loop in list(self._runs.items()):
-            if not run.running or loop.is_closed():
-                continue
+            if not run.running or not loop.is_running():
+                continue  # where the loop stands still, nothing could stop it in order
             if loop is here:
                 await run.queue_closed()
             else:

@@ -12,6 +12,8 @@ from tenure.errors import InvalidConfiguration
 
 __all__ = ["RetryPolicy"]
 
+_TEN_YEARS = 3653 * 86400.0  # seconds; no store takes a longer delay
+
 
 class RetryPolicy:
     """Exponential backoff with full jitter and a cap.
@@ -40,6 +42,8 @@ class RetryPolicy:
         _check("base", base, 0.0)
         _check("factor", factor, 1.0)
         _check("cap", cap, 0.0)
+        if cap > _TEN_YEARS:
+            raise InvalidConfiguration("cap", cap, "must be at most ten years")
         _check_classes("retry_on", retry_on)
         _check_classes("give_up_on", give_up_on)
         self.max_attempts = max_attempts

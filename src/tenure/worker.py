@@ -24,6 +24,7 @@ __all__ = ["Worker"]
 H = TypeVar("H", bound=Callable[..., Any])
 
 _LEASE = 30.0
+_LONGEST = 3653 * 86400.0  # seconds in ten years: far more, and a store's dates would run out
 
 
 class Worker:
@@ -208,13 +209,19 @@ def _positive(option: str, value: object) -> float:
     number = seconds(option, value)
     if number <= 0:
         raise InvalidConfiguration(option, value, "must be greater than 0 seconds")
-    return number
+    return _bounded(option, value, number)
 
 
 def _not_negative(option: str, value: object) -> float:
     number = seconds(option, value)
     if number < 0:
         raise InvalidConfiguration(option, value, "must not be negative")
+    return _bounded(option, value, number)
+
+
+def _bounded(option: str, value: object, number: float) -> float:
+    if number > _LONGEST:
+        raise InvalidConfiguration(option, value, "must be at most ten years")
     return number
 
 

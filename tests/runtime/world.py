@@ -80,10 +80,11 @@ async def open_world(
         inner = SqliteDriver(str(tmp_path / "jobs.db"), synchronous="NORMAL", clock=clock)
     world = World(clock, inner, Interposed(inner, capabilities))
 
-    async def at_rest() -> None:
+    async def at_rest() -> int:
         """The store's own threads have answered everything that was asked before."""
         await inner.extend([], 1.0)
         await inner.get("none")
+        return len(world.driver.calls)
 
     if store != "memory":
         await inner.open()

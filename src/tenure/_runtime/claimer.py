@@ -72,11 +72,14 @@ class Claimer:
         self._wanted = True
         self._flying = False
         self._unsure: ClaimRequest | None = None  # a claim whose answer was lost
+        self._first_sent = 0.0  # when the request in flight, or the lost one, was first sent
         self._broken: Exception | None = None
         self._recovered = False
         self._not_before = 0.0
         self._empty_at: float | None = None  # when the last claim came back with nothing
         self._claimed_at = 0.0
+        self._due = float("inf")  # monotonic; means something while it is known
+        self._due_known = False
         self._rested = asyncio.Event()  # the last claim came back short
         self._hint: asyncio.Task[bool] | None = None
         self._listen_from = 0.0
@@ -97,6 +100,7 @@ class Claimer:
             if limit <= 0:
                 return None
             request = self._new_request(limit)
+            self._first_sent = self._clock.monotonic()
         self._wanted = False
         self._flying = True
         self._rested.clear()
@@ -114,6 +118,8 @@ class Claimer:
         self._empty_at = None if claims else self._claimed_at
         full = len(claims) >= request.limit or _filled_by_size(request, claims)
         listening = self._reporter.listening
+        # What a repeat returns may be held since the first try; its lease began then.
+        sent = min(sent, self._first_sent)
         for claim in claims:
             if listening:
                 self._reporter.emit(JobClaimed(job=claim.job, hold=claim.hold))
@@ -183,17 +189,16 @@ class Claimer:
             self.want()
 
     async def turn(self) -> float:
-        """Rest after a claim that came back short, until another may find something."""
+        """Rest after a claim that came back short, then let another one go out and come back."""
         await self._rested.wait()
-        if self._broken is not None:
-            error, self._broken = self._broken, None
-            raise error
         if self._closed:
             self._rested.clear()
             return 0.0
-        now = self._clock.monotonic()
-        if now < self._not_before:
-            return self._not_before - now
+        pause = self._not_before - self._clock.monotonic()
+        if pause > 0:
+            await self._clock.sleep(pause)
+            # Over, even where the timer rang a hair too early: nobody would ask again.
+            self._not_before = 0.0
         if not self._listen():
             await self._rest()
             self._listen()
@@ -204,6 +209,10 @@ class Claimer:
                 await self._clock.sleep(floor)
         self._rested.clear()
         self.want()
+        await self._rested.wait()
+        if self._broken is not None:
+            error, self._broken = self._broken, None
+            raise error
         return 0.0
 
     def _listen(self) -> bool:
@@ -233,28 +242,39 @@ class Claimer:
         )
 
     async def _rest(self) -> None:
-        """Wait for a hint, the next due time or the poll interval, whichever is first."""
-        end = self._claimed_at + self._settings.poll_interval
-        hints = () if self._hint is None else (self._hint,)
-        now = self._clock.monotonic()
-        if self._can_ask_due and end - now > _LULL:
-            await first_of(self._clock, _LULL, *hints)
-            if self._hint is not None and self._hint.done():
-                return
-            end = min(end, await self._next_due())
-        await first_of(self._clock, max(0.0, end - self._clock.monotonic()), *hints)
+        """Wait for a hint, the next due time or the poll interval, whichever is first.
 
-    async def _next_due(self) -> float:
-        """The monotonic instant at which a waiting job falls due; far away where there is none."""
+        As with hints, the next due time is asked for before the claim that finds nothing: a job
+        that falls due between the two is found by the claim, a later one is in the answer.
+        """
+        end = self._claimed_at + self._settings.poll_interval
+        if self._can_ask_due and not self._due_known:
+            if not await self._hinted(_LULL):
+                await self._ask_due()
+            return
+        hinted = await self._hinted(min(end, self._due) - self._clock.monotonic())
+        self._due_known = False
+        if self._can_ask_due and not hinted and end <= self._due:
+            await self._ask_due()
+
+    async def _hinted(self, timeout: float) -> bool:
+        """Whether a hint came within `timeout` seconds."""
+        hints = () if self._hint is None else (self._hint,)
+        await first_of(self._clock, max(0.0, timeout), *hints)
+        return self._hint is not None and self._hint.done()
+
+    async def _ask_due(self) -> None:
+        """Note when the next waiting job falls due, on the monotonic clock."""
+        self._due_known = True
+        self._due = float("inf")
         try:
             due = await self._driver.next_due(self._settings.queues)
         except QueueError as error:
             self._reporter.report(error)
-            return float("inf")
-        now = self._clock.monotonic()
-        if due is None:
-            return float("inf")
-        return now + max(0.0, (due - self._clock.now()).total_seconds())
+            return
+        if due is not None:
+            wait = (due - self._clock.now()).total_seconds()
+            self._due = self._clock.monotonic() + max(0.0, wait)
 
     # --- what to do with a claim ----------------------------------------------------------------
 

@@ -16,11 +16,12 @@ from tenure._runtime.failures import describe, failure_of, is_interrupt
 from tenure._runtime.recorder import Finished, Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.settings import WorkerSettings
-from tenure._runtime.slots import Attempt, RunningJob, Slots, Stop
+from tenure._runtime.slots import Attempt, Prefetched, RunningJob, Slots, Stop
 from tenure._runtime.threads import Threads
 from tenure.clock import Clock, Timer
 from tenure.codec import decode, encode
 from tenure.errors import (
+    InvalidConfiguration,
     JobFailed,
     JobOverdue,
     JobPanicked,
@@ -31,6 +32,7 @@ from tenure.errors import (
 )
 from tenure.events import JobStarted, LeaseEnded
 from tenure.handlers import HandlerSpec
+from tenure.intake import check_delay
 from tenure.outcomes import Cancelled, Completed, Failed, Outcome, Released, Retried
 from tenure.retry import RetryPolicy
 from tenure.types import Claim, Hold
@@ -88,31 +90,45 @@ class Executor:
         attempt.task = self._loop.create_task(
             self._run(attempt), name=claim.job.id, context=self._context.copy()
         )
+        attempt.task.add_done_callback(lambda task: self._left(attempt, task))
 
     # --- one attempt ----------------------------------------------------------------------------
 
     async def _run(self, attempt: Attempt) -> None:
         spec = attempt.spec
         try:
+            if attempt.stop is not None:
+                raise asyncio.CancelledError  # asked to stop before this first step
             payload = decode(attempt.claim.job.payload)
             job = attempt.job = RunningJob(attempt.claim, payload)
             arguments = (payload, job) if spec.wants_job else (payload,)
             if spec.is_async:
                 result = await spec.function(*arguments)
             else:
-                result = await self._call(spec, arguments)
+                result = await self._call(attempt, arguments)
             outcome, operation, error = self._completed(attempt, result)
         except BaseException as raised:
-            judged = self._judge(attempt, raised)
-            if judged is None:
-                self._forget(attempt)
-                return
-            outcome, operation, error = judged
+            self._raised(attempt, raised)
+            return
         self._finish(attempt, outcome, operation, error)
 
-    async def _call(self, spec: HandlerSpec, arguments: tuple[Any, ...]) -> Any:
+    def _raised(self, attempt: Attempt, raised: BaseException) -> None:
+        judged = self._judge(attempt, raised)
+        if judged is None:
+            self._forget(attempt)
+        else:
+            self._finish(attempt, *judged)
+
+    def _left(self, attempt: Attempt, task: "asyncio.Task[None]") -> None:
+        """A task that the host cancelled before its first step never came to `_run`."""
+        if attempt.task is task and task.cancelled():
+            self._raised(attempt, asyncio.CancelledError())
+
+    async def _call(self, attempt: Attempt, arguments: tuple[Any, ...]) -> Any:
         """Call a plain function in a thread, and await what it may return to be awaited."""
-        answer = self._threads.call(spec.function, arguments, contextvars.copy_context())
+        function, context = attempt.spec.function, contextvars.copy_context()
+        answer = self._threads.call(function, arguments, context)
+        attempt.in_thread = True
         while True:
             try:
                 result = await asyncio.shield(answer)
@@ -121,6 +137,7 @@ class Executor:
                 # A thread cannot be interrupted: go on waiting for what it really does.
                 if self._aborting():
                     raise
+        attempt.in_thread = False
         if result.error is not None:
             raise _Raised(result.error)
         if inspect.isawaitable(result.value):
@@ -151,8 +168,8 @@ class Executor:
         error = raised.error if isinstance(raised, _Raised) else raised
         if error is raised:
             if isinstance(error, asyncio.CancelledError):
-                if self._aborting() and not attempt.spec.is_async:
-                    return None  # its thread may still run: the job is left to its lease
+                if attempt.in_thread:
+                    return None  # its thread still runs: the job is left to its lease
                 if attempt.stop is not None:
                     return self._stopped(attempt, attempt.stop)
                 if self._aborting():
@@ -215,9 +232,19 @@ class Executor:
         if bound is None:
             bound = policy.max_attempts if policy is not None else 1
         policy = policy or self._default_retry
-        if attempt.claim.attempt >= bound or not policy.retries(error):
+        if attempt.claim.attempt >= bound:
             return None
-        return policy.delay(attempt.claim.attempt)
+        try:
+            if not policy.retries(error):
+                return None
+            return check_delay("delay()", policy.delay(attempt.claim.attempt))
+        except Exception as problem:
+            # A policy of the user's own. The attempt has failed all the same, for good.
+            name, rule = attempt.claim.job.name, f"must give a usable delay: {describe(problem)}"
+            self._reporter.report(
+                InvalidConfiguration("retry", type(policy).__name__, f"for {name!r} {rule}")
+            )
+            return None
 
     def _failed(self, attempt: Attempt, failure: Any) -> JobFailed:
         job = attempt.claim.job
@@ -236,7 +263,8 @@ class Executor:
         """Give the slot back; False where the worker had already given the attempt up."""
         known = self._slots.running.pop(attempt.claim.hold, None) is attempt
         attempt.task = None
-        if known and self._slots.ready and self.slot_freed is not None:
+        # While the host cancels everything, what waits for a slot is put back, not started.
+        if known and self._slots.ready and self.slot_freed is not None and not self._aborting():
             self.slot_freed()
         self._slots.changed()
         return known
@@ -250,8 +278,11 @@ class Executor:
     def lose(self, hold: Hold) -> None:
         """The keeper found the hold lost: stop the handler, if it still runs."""
         attempt = self._slots.running.get(hold)
-        if attempt is None or attempt.stop is Stop.LEASE_LOST:
-            return  # it waits in the recorder, which will hear of it, or is known already
+        if attempt is None:
+            self._take_ready(hold)  # or it waits in the recorder, which will hear of it
+            return
+        if attempt.stop is Stop.LEASE_LOST:
+            return
         self._reporter.emit(LeaseEnded(job=attempt.claim.job, hold=hold))
         self._reporter.report(LeaseLost(hold.job_id))
         # What was asked before no longer matters: nothing can be written under this hold.
@@ -261,15 +292,30 @@ class Executor:
     def cancel(self, hold: Hold) -> None:
         """Someone asked for the job to be cancelled."""
         attempt = self._slots.running.get(hold)
-        if attempt is not None and attempt.stop is None:
+        if attempt is None:
+            if (waiting := self._take_ready(hold)) is not None:
+                outcome = Cancelled("cancel requested", started=False)
+                self._recorder.submit(Finished(waiting.claim, outcome, "cancel"))
+        elif attempt.stop is None:
             attempt.stop = Stop.CANCEL
             self._interrupt(attempt)
 
+    def _take_ready(self, hold: Hold) -> Prefetched | None:
+        """Take a prefetched claim out of the line, so that it is not started."""
+        for waiting in self._slots.ready:
+            if waiting.claim.hold == hold:
+                self._slots.ready.remove(waiting)
+                self._slots.changed()
+                return waiting
+        return None
+
     def stop_all(self) -> None:
         """The drain time is over: cancel whatever runs."""
+        now = self._clock.monotonic()
         for attempt in list(self._slots.running.values()):
             if attempt.stop is None:
-                attempt.stop = Stop.SHUTDOWN
+                # A deadline at this very instant comes first, whichever timer rang first.
+                attempt.stop = Stop.TIMEOUT if attempt.deadline <= now else Stop.SHUTDOWN
             self._interrupt(attempt)
 
     def abort(self) -> None:
@@ -277,7 +323,8 @@ class Executor:
         running = list(self._slots.running.values())
         self._slots.running.clear()
         for attempt in running:
-            self._interrupt(attempt)
+            self._tell(attempt)
+            self._cancel_task(attempt)
 
     def close(self) -> None:
         """No attempt will be started any more."""
@@ -286,8 +333,16 @@ class Executor:
         self._threads.close()
 
     def _interrupt(self, attempt: Attempt) -> None:
+        """Cancel the handler, but not before what is ready in this turn of the loop has run."""
+        self._tell(attempt)
+        # If that is the end of the handler, its outcome counts.
+        self._loop.call_soon(self._cancel_task, attempt)
+
+    def _tell(self, attempt: Attempt) -> None:
         if attempt.job is not None:
             attempt.job.cancelled = True
+
+    def _cancel_task(self, attempt: Attempt) -> None:
         if attempt.task is not None:
             attempt.task.cancel()
 
@@ -322,7 +377,7 @@ class Executor:
             if attempt.stop is None:
                 attempt.stop = Stop.TIMEOUT
                 self._interrupt(attempt)
-        if not first or not attempt.spec.is_async:
+        if not first or attempt.in_thread:
             attempt.overdue = True
             job = attempt.claim.job
             self._reporter.report(JobOverdue(job.id, job.name, now - attempt.started))

@@ -19,10 +19,10 @@ def describe(error: BaseException) -> str:
     """`Type: message` in at most 4,096 characters; never raises, whatever `str(error)` does."""
     name = type(error).__name__
     try:
-        text = str(error)
-    except Exception as inner:
+        text = str(error)[: _MESSAGE + 1]
+    except BaseException as inner:  # code of the user's, as in the executor: it may even exit
         text = f"(its str() raised {type(inner).__name__})"
-    text = _clean(text[: _MESSAGE + 1])
+    text = _clean(text)
     message = f"{name}: {text}" if text else name
     return message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
 

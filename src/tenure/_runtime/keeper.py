@@ -65,23 +65,28 @@ class Keeper:
     def start(self) -> None:
         self._thread = self._clock.spawn("tenure-keeper", self._run)
 
-    async def stop(self, patience: float) -> None:
-        """End the thread; wait at most `patience` seconds for it, since it may be in a call."""
+    def stop(self, patience: float) -> "asyncio.Future[None] | None":
+        """End the thread. The future is done when it has ended, or `patience` seconds later."""
         self._stop.set()
-        if self._thread is not None and self._thread.is_alive():
-            await self._loop.run_in_executor(None, self._thread.join, patience)
+        if self._thread is None or not self._thread.is_alive():
+            return None
+        return self._loop.run_in_executor(None, self._thread.join, patience)
 
     # --- in the thread --------------------------------------------------------------------------
 
     def _run(self) -> None:
-        handle = self._open()
+        handle: KeeperHandle | None = None
         try:
             while not self._ended():
                 self._clock.block(self._stop, max(0.0, self._next_tick - self._clock.monotonic()))
                 if self._ended():
                     return
                 try:
+                    if handle is None:
+                        handle = self._open()
                     self._turn(handle)
+                except QueueError as error:
+                    self._post(self._report, error)
                 except Exception as error:
                     # A defect; leases must be kept all the same.
                     self._deaths += 1
@@ -90,7 +95,8 @@ class Keeper:
                     self._post(self._report, death)
                 self._next_tick = self._clock.monotonic() + self._tick
         finally:
-            handle.close()
+            if handle is not None:
+                handle.close()
 
     def _open(self) -> KeeperHandle:
         if Capability.KEEPER in self._driver.capabilities:

@@ -7,6 +7,7 @@ cannot be interrupted.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from tenure._runtime.claimer import Claimer
 from tenure._runtime.executor import Executor
@@ -59,6 +60,7 @@ class Lifecycle:
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
         self._aborted = False
+        self._ending = False
         self._interrupt: BaseException | None = None
         self._main: asyncio.Task[None] | None = None
         self.stopped: asyncio.Event = asyncio.Event()
@@ -77,6 +79,15 @@ class Lifecycle:
 
     def start(self) -> None:
         self._main = self._spawn(self._run(), "tenure-worker")
+        # Not the last lines of `_run`: it may be cancelled before its first step, or while it ends.
+        self._main.add_done_callback(self._ended)
+
+    def _ended(self, _: "asyncio.Task[None]") -> None:
+        self.buffer.close()
+        self.stopped.set()
+        if self._interrupt is not None:
+            # From a callback it leaves the loop as a Ctrl-C does, and no task is left with it.
+            raise self._interrupt
 
     async def shutdown(self, drain: float) -> None:
         """Stop in order; a later call with less time shortens the drain of an earlier one."""
@@ -87,6 +98,8 @@ class Lifecycle:
         until = self._clock.monotonic() + drain
         if self._drain_until is None or until < self._drain_until:
             self._drain_until = until
+        if self._claimer is not None:
+            self._claimer.close()  # at once: what is put back now must not be claimed again here
         self._changed.set()
 
     async def queue_closed(self) -> None:
@@ -100,8 +113,8 @@ class Lifecycle:
 
     def abort(self) -> None:
         """Stop at once: handlers are cancelled, nothing is recorded, leases run out."""
-        if self.stopped.is_set():
-            return
+        if self._ending or self.stopped.is_set():
+            return  # it ends already, in a moment that is bounded
         self._aborted = True
         if self._executor is not None:
             self._executor.abort()
@@ -112,10 +125,9 @@ class Lifecycle:
 
     async def _run(self) -> None:
         try:
-            driver = await self._open()
-            if driver is not None:
-                self._build(driver)
-                await self._stop_requested()
+            self._spawn(self._start(), "tenure-start")
+            await self._stop_requested()
+            if self._claimer is not None:
                 await self._drain()
         except asyncio.CancelledError:
             # The host ends its loop, or `abort`. Not ours to swallow, but jobs go back first.
@@ -123,23 +135,34 @@ class Lifecycle:
                 await self._host_cancelled()
             raise
         finally:
-            await self._end()
-        if self._interrupt is not None:
-            raise self._interrupt
+            # A host that closes its loop under the worker drops this coroutine where it stands:
+            # then nothing can be awaited any more, and the keeper's thread ends by itself.
+            if not self._loop.is_closed():
+                await self._end()
 
-    async def _open(self) -> Driver | None:
-        """Open the store, for as long as it takes; None when stopped or refused for good."""
+    async def _start(self) -> None:
+        """Open the store, for as long as it takes, and begin; stop where that can never be."""
         backoff = Backoff(self.settings.poll_interval, 5.0)
-        while self._drain_until is None:
+        while True:
             try:
-                return await self._open_driver()
+                driver = await self._open_driver()
+                if self._drain_until is None:
+                    self._build(driver)
+                return
             except StoreUnavailable as error:
                 self.reporter.report(error)
-                await self._wait_changed(backoff.pause())
             except QueueError as error:
                 self.reporter.report(error)
-                return None
-        return None
+                self.request_stop(0.0)
+                return
+            except Exception as error:
+                # A defect of the driver, or no thread to be had. No job has been taken yet.
+                failure = RuntimeUnavailable(f"the worker could not start: {error!r}")
+                failure.__cause__ = error
+                self.reporter.report(failure)
+                self.request_stop(0.0)
+                return
+            await self._clock.sleep(backoff.pause())
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
@@ -166,10 +189,13 @@ class Lifecycle:
         )
         recorder.claims = claimer
         executor.slot_freed = claimer.start_ready
+        # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
+        # tell the claimer, and a worker whose slots had all been taken would claim no more.
+        slots.watch = recorder.wake
         self._start_loop("recorder", recorder.turn)
         self._start_loop("claimer", claimer.turn)
         if Capability.RECLAIM in driver.capabilities:
-            reclaimer = Reclaimer(driver, settings, self.reporter, clock)
+            reclaimer = Reclaimer(driver, settings, slots, self.reporter, clock)
             self._start_loop("reclaim", reclaimer.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
@@ -195,7 +221,6 @@ class Lifecycle:
         assert self._claimer is not None
         assert self._executor is not None
         self._slots.watch = self._changed.set
-        self._claimer.close()
         self._claimer.recover()
         while not self._idle() and (left := self._drain_left()) > 0:
             await self._wait_changed(left)
@@ -266,8 +291,10 @@ class Lifecycle:
         # The loops were cancelled together with us; the writing one is still needed.
         writer = self._loop.create_task(self._write_rest())
         try:
+            self._claimer.recover()
             while not self._idle() and (left := bound - self._clock.monotonic()) > 0:
                 await self._wait_changed(left)
+                self._claimer.recover()
         finally:
             writer.cancel()
             await asyncio.wait([writer])
@@ -282,20 +309,19 @@ class Lifecycle:
     async def _end(self) -> None:
         """Stop every loop and thread of ours."""
         self._aborted = True
+        self._ending = True
         if self._executor is not None:
             self._executor.abort()
             self._executor.close()
-        others: list[asyncio.Task[object]] = [t for t in self._tasks if t is not self._main]
+        others: list[asyncio.Future[Any]] = [t for t in self._tasks if t is not self._main]
         for task in others:
             task.cancel()
         if self._claimer is not None and (hint := self._claimer.stop()) is not None:
             others.append(hint)
-        if self._keeper is not None:
-            others.append(self._loop.create_task(self._keeper.stop(_END_BUDGET)))
+        if self._keeper is not None and (ended := self._keeper.stop(_END_BUDGET)) is not None:
+            others.append(ended)
         if others:
             await asyncio.wait(others, timeout=_END_BUDGET)
-        self.buffer.close()
-        self.stopped.set()
 
     # --- tasks ----------------------------------------------------------------------------------
 

@@ -185,6 +185,7 @@ class Recorder:
         for item in reversed(items):
             item.repeated = item.repeated or maybe_applied
             self._pending.appendleft(item)
+        self._writing = []
         self._wake.set()
 
     def _refused(self, items: list[Finished], error: QueueError) -> float:
@@ -229,6 +230,8 @@ class Recorder:
                 item.claim.hold.job_id, item.operation, f"{why}, so the job is left to its lease"
             )
         )
+        if self.claims is not None:
+            self.claims.slots_freed()
         self._slots.changed()
 
     def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:

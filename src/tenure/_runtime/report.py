@@ -30,16 +30,21 @@ class ErrorBuffer:
 
     def put(self, error: QueueError) -> bool:
         """Hand the error to a waiting reader or keep it; False when it was dropped."""
-        while self._readers:
-            reader = self._readers.popleft()
-            if not reader.done():
-                reader.set_result(error)
-                return True
+        if self._hand_over(error):
+            return True
         if len(self._errors) >= _BUFFER:
             self.dropped += 1
             return False
         self._errors.append(error)
         return True
+
+    def _hand_over(self, error: QueueError) -> bool:
+        while self._readers:
+            reader = self._readers.popleft()
+            if not reader.done():
+                reader.set_result(error)
+                return True
+        return False
 
     def take(self) -> QueueError | None:
         return self._errors.popleft() if self._errors else None
@@ -52,10 +57,11 @@ class ErrorBuffer:
         try:
             return await reader
         except asyncio.CancelledError:
-            # An error may have been handed over in the very turn in which the reader gave up.
+            # An error may have been handed over in the very turn in which the reader gave up. It
+            # goes to the next reader; where nobody waits it is still the oldest.
             if reader.done() and not reader.cancelled():
                 error = reader.result()
-                if error is not None:
+                if error is not None and not self._hand_over(error):
                     self._errors.appendleft(error)
             raise
 

@@ -76,6 +76,7 @@ class Attempt:
         "check_at",
         "claim",
         "deadline",
+        "in_thread",
         "job",
         "keep_until",
         "overdue",
@@ -100,6 +101,7 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         self.overdue = False
+        self.in_thread = False  # now, so that it cannot be interrupted
 
 
 class Prefetched:

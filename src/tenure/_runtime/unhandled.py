@@ -7,6 +7,9 @@ __all__ = ["UnhandledNames"]
 _FIRST = 5.0
 _LONGEST = 60.0
 _REPORT_EVERY = 60.0
+# A round is over a little before its delay is: that is counted by the store's clock, which need not
+# run as ours does, and a job that came back a microsecond early would wait as long once more.
+_ROUND = 0.9
 _MOST_NAMES = 1000
 
 
@@ -32,11 +35,12 @@ class UnhandledNames:
         if found is None:
             if len(self._rounds) >= _MOST_NAMES:
                 del self._rounds[min(self._rounds, key=lambda key: self._rounds[key].ends)]
-            found = _Round(delay=_FIRST, ends=now + _FIRST, reported=float("-inf"))
+            ends = now + _FIRST * _ROUND
+            found = _Round(delay=_FIRST, ends=ends, reported=float("-inf"))
             self._rounds[name] = found
         elif now >= found.ends:
             found.delay = min(_LONGEST, found.delay * 2)
-            found.ends = now + found.delay
+            found.ends = now + found.delay * _ROUND
         return found.delay
 
     def should_report(self, name: str, now: float) -> bool:

@@ -19,9 +19,12 @@ from tenure.clock import Clock, Timer
 __all__ = ["ManualClock"]
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
-# How many empty turns of the event loop count as rest: longer than any chain of callbacks and
-# task steps in the runtime between two waits.
+# The event loop is at rest when nothing was ready for three turns in a row (a turn asks once what
+# other threads and descriptors have brought). A loop that does not show what is ready gets as many
+# turns as are longer than any chain of steps in the runtime between two waits.
+_QUIET_TURNS = 3
 _TURNS = 60
+_MOST_TURNS = 2000
 _THREAD_BUDGET = 10.0
 
 
@@ -91,7 +94,11 @@ class ManualClock(Clock):
         return thread
 
     def barrier(self, wait: Callable[[], Awaitable[object]]) -> None:
-        """Let `settle` await `wait()` as well."""
+        """Let `settle` await `wait()` as well, again and again until its result stays the same.
+
+        `wait` returns when what was asked of a store before has been answered, and gives a mark of
+        how much has been asked so far.
+        """
         self._barriers.append(wait)
 
     def step_wall(self, seconds: float) -> None:
@@ -116,24 +123,25 @@ class ManualClock(Clock):
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait until the event loop has nothing more to do at this instant."""
-        for _ in range(2):
+        """Wait until the event loop, and what the barriers stand for, have nothing more to do."""
+        before: list[object] | None = None
+        for _ in range(_MOST_TURNS):
             await self._rest()
-            for barrier in self._barriers:
-                await barrier()
-        await self._rest()
+            marks = [await barrier() for barrier in self._barriers]
+            await self._rest()
+            if marks == before or not marks:
+                return
+            before = marks
 
     async def _rest(self) -> None:
         deadline = time.monotonic() + _THREAD_BUDGET
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
+        await _quiet()
         while self._working:
             if time.monotonic() > deadline:
                 raise TimeoutError("a thread woken by the clock did not come back to it")
             await asyncio.sleep(0.0005)
             if not self._working:
-                for _ in range(_TURNS):
-                    await asyncio.sleep(0)
+                await _quiet()
 
     def _add(self, delay: float, fire: Callable[[], None]) -> _Entry:
         with self._lock:
@@ -150,3 +158,18 @@ class ManualClock(Clock):
         if seconds > 0:
             self._elapsed += seconds
             self._wall += timedelta(seconds=seconds)
+
+
+async def _quiet() -> None:
+    # asyncio's own loops keep what is ready in a deque; there is no public way to ask for it.
+    ready: object = getattr(asyncio.get_running_loop(), "_ready", None)
+    quiet = 0
+    for turn in range(_MOST_TURNS):
+        await asyncio.sleep(0)
+        if ready is None:
+            if turn >= _TURNS:
+                return
+        else:
+            quiet = 0 if ready else quiet + 1
+            if quiet >= _QUIET_TURNS:
+                return

@@ -1,8 +1,9 @@
 """Finds holds whose lease has run out, whoever's, and makes their jobs pending again.
 
-When the store's clock has jumped, a lease that looks run out may be a living worker's: then only
-holds are reclaimed that this worker itself has seen unextended for their whole lease, by its
-monotonic clock.
+It leaves alone what runs here: after an outage this worker's own leases look run out too, until its
+keeper has extended them. When the store's clock has jumped, a lease that looks run out may be a
+living worker's: then only holds are reclaimed that this worker itself has seen unextended for their
+whole lease, by its monotonic clock.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from random import random
 
 from tenure._runtime.report import Reporter
 from tenure._runtime.settings import WorkerSettings
+from tenure._runtime.slots import Slots
 from tenure.clock import Clock
 from tenure.driver import Driver
 from tenure.errors import QueueError
@@ -30,9 +32,15 @@ class Reclaimer:
     """The reclaim loop of one worker."""
 
     def __init__(
-        self, driver: Driver, settings: WorkerSettings, reporter: Reporter, clock: Clock
+        self,
+        driver: Driver,
+        settings: WorkerSettings,
+        slots: Slots,
+        reporter: Reporter,
+        clock: Clock,
     ) -> None:
         self._driver = driver
+        self._slots = slots
         self._reporter = reporter
         self._clock = clock
         self._lease = settings.lease
@@ -47,6 +55,8 @@ class Reclaimer:
             found = await self._driver.expired(_BATCH)
             self._notice_jump(found)
             holds = self._unextended(found) if self._wary() else [e.hold for e in found.holds]
+            own = set(self._slots.holds(self._clock.monotonic()))
+            holds = [hold for hold in holds if hold not in own]
             if holds:
                 reclaimed = await self._driver.reclaim(_BATCH, RECLAIM_DELAYS, only=holds)
                 if reclaimed:

@@ -1,0 +1,106 @@
+"""What every program of these tests begins with: its arguments, its handlers, its ledger."""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import tenure
+from tests.process.ledger import Ledger
+
+__all__ = ["Setting"]
+
+
+class Setting:
+    """The arguments that the test gave, and a worker whose handlers write to the ledger."""
+
+    def __init__(self) -> None:
+        # Errors come through the observer; stderr is left for what should not happen.
+        logging.getLogger("tenure").addHandler(logging.NullHandler())
+        arguments = json.loads(os.environ["TENURE_TEST"])
+        self.url: str = arguments["url"]
+        self.options: dict[str, Any] = arguments["options"]
+        self.ledger = Ledger(arguments["ledger"])
+        self.go = Path(arguments["go"])
+
+    def ready(self) -> None:
+        self.ledger.write("ready")
+
+    def worker(self, queue: tenure.Queue) -> tenure.Worker:
+        worker = tenure.Worker(queue, observers=[self._observe], **self.options)
+        worker.register("quick", self._quick)
+        worker.register("gate", self._gate)
+        worker.register("thread", self._thread)
+        worker.register("block", self._block)
+        worker.register("spin", self._spin)
+        worker.register("stuck", self._stuck)
+        return worker
+
+    @asynccontextmanager
+    async def until_stdin_closes(self) -> AsyncGenerator[None]:
+        """Leave the body running until the test closes our stdin."""
+        loop = asyncio.get_running_loop()
+        closed = asyncio.Event()
+
+        def read() -> None:
+            sys.stdin.read()
+            loop.call_soon_threadsafe(closed.set)
+
+        threading.Thread(target=read, name="stdin", daemon=True).start()
+        yield
+        await closed.wait()
+
+    # --- what is noted --------------------------------------------------------------------------
+
+    def _observe(self, event: tenure.Event) -> None:
+        match event:
+            case tenure.JobSettled(job=job, outcome=outcome):
+                self.ledger.write("settled", id=job.id, outcome=type(outcome).__name__)
+            case tenure.ErrorReported(error=error):
+                data = {k: v for k, v in vars(error).items() if isinstance(v, str | float | int)}
+                self.ledger.write("error", kind=type(error).__name__, text=str(error), **data)
+            case _:
+                pass
+
+    @contextmanager
+    def _noted(self, job: tenure.RunningJob) -> Any:
+        self.ledger.write("start", id=job.id, attempt=job.attempt)
+        yield
+        self.ledger.write("end", id=job.id, attempt=job.attempt)
+
+    # --- handlers -------------------------------------------------------------------------------
+
+    async def _quick(self, payload: object, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            return
+
+    async def _gate(self, payload: object, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            while not self.go.exists():  # noqa: ASYNC110  # the test sets a file, not an event
+                await asyncio.sleep(0.01)
+
+    def _thread(self, payload: object, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            while not self.go.exists():
+                time.sleep(0.01)
+
+    async def _block(self, payload: float, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            time.sleep(payload)  # noqa: ASYNC251  # that it blocks the loop is the point
+
+    async def _spin(self, payload: float, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            end = time.monotonic() + payload
+            while time.monotonic() < end:
+                pass
+
+    def _stuck(self, payload: object, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            threading.Event().wait()

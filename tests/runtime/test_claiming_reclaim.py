@@ -1,0 +1,180 @@
+"""W5: jobs of expired leases come back, whichever worker held them, and no others do."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenure
+from tenure.driver import Capability
+from tests.runtime.arrange import hidden, running
+from tests.runtime.scenes import errors_of
+from tests.runtime.world import World, each_store, open_world
+
+Starts = list[tuple[Any, int]]
+
+
+def counting(world: World, *, lease: float = 30.0, **options: Any) -> tuple[tenure.Worker, Starts]:
+    """A worker whose handler notes its starts."""
+    worker = tenure.Worker(world.queue, lease=lease, **options)
+    starts: Starts = []
+
+    @worker.handler("work")
+    async def work(payload: Any, job: tenure.RunningJob) -> None:
+        starts.append((payload, job.attempt))
+
+    return worker, starts
+
+
+def looks_of(world: World) -> list[float]:
+    """The instants at which the store was asked for expired holds, as they come."""
+    looks: list[float] = []
+
+    async def look(call: Callable[[], Awaitable[Any]]) -> Any:
+        looks.append(world.clock.monotonic())
+        return await call()
+
+    world.driver.hooks["expired"] = look
+    return looks
+
+
+@each_store
+async def test_w05_at_start_the_expired_lease_of_another_worker_is_reclaimed(
+    store: str, tmp_path: Path
+) -> None:
+    """W5: the job of a worker that is gone runs again at once."""
+    async with open_world(store, tmp_path) as world:
+        job = await world.queue.dispatch("work")
+        await world.claim_elsewhere(lease=5.0)
+        await world.advance(5.0)
+        events: list[tenure.Event] = []
+        worker, starts = counting(world, observers=[events.append])
+        async with running(world, worker):
+            await world.advance(0.01)
+            assert starts == [(None, 2)]
+            assert await world.state(job) == "completed"
+            reclaimed = [event for event in events if isinstance(event, tenure.JobsReclaimed)]
+            assert [event.job_ids for event in reclaimed] == [(job.id,)]
+
+
+@each_store
+async def test_w05_a_lease_that_expires_later_is_reclaimed_within_one_interval(
+    store: str, tmp_path: Path
+) -> None:
+    """W5, I7: also when its worker died while this one was running."""
+    async with open_world(store, tmp_path) as world:
+        job = await world.queue.dispatch("work")
+        [claim] = await world.claim_elsewhere(lease=45.0)
+        worker, starts = counting(world)
+        async with running(world, worker):
+            await world.advance(44.9)
+            assert await world.state(job) == "processing"
+            assert (await world.job(job)).serial == claim.hold.serial
+            await world.advance(30.1)
+            assert starts == [(None, 2)]
+            assert await world.state(job) == "completed"
+
+
+@each_store
+async def test_w05_a_worker_with_a_short_lease_leaves_a_longer_one_alone(
+    store: str, tmp_path: Path
+) -> None:
+    """W5: the deadline was recorded with the claim; the reclaimer's own lease does not matter."""
+    async with open_world(store, tmp_path) as world:
+        job = await world.queue.dispatch("work")
+        [claim] = await world.claim_elsewhere(lease=100.0)
+        worker, starts = counting(world, lease=3.0)
+        async with running(world, worker):
+            await world.advance(99.0)
+            assert starts == []
+            assert (await world.job(job)).serial == claim.hold.serial
+            assert list(await world.inner.extend([claim.hold], 100.0)) == [tenure.Kept.KEPT]
+            await world.advance(99.0)
+            assert starts == []
+            await world.advance(4.0)
+            assert starts == [(None, 2)]
+
+
+@pytest.mark.parametrize(("lease", "interval"), [(0.2, 1.0), (30.0, 30.0), (900.0, 60.0)])
+async def test_w05_expired_leases_are_looked_for_every_lease_within_one_second_and_one_minute(
+    lease: float, interval: float
+) -> None:
+    """W5: every max(1 s, min(lease, 60 s)), with jitter that only shortens."""
+    async with open_world() as world:
+        looks = looks_of(world)
+        worker, _ = counting(world, lease=lease)
+        async with running(world, worker):
+            await world.advance(20 * interval)
+        gaps = [after - before for before, after in pairwise(looks)]
+        assert looks[0] == 0.0
+        assert max(gaps) <= interval + 1e-6
+        assert min(gaps) >= interval / 2
+        assert len({round(gap, 6) for gap in gaps}) > 1  # several workers do not go in step
+
+
+async def test_w05_a_driver_that_cannot_reclaim_gets_no_such_loop() -> None:
+    """W5: what a driver cannot do is asked, not tried."""
+    async with open_world(**hidden("memory", Capability.RECLAIM)) as world:
+        await world.queue.dispatch("work")
+        await world.claim_elsewhere(lease=1.0)
+        worker, starts = counting(world)
+        async with running(world, worker):
+            await world.advance(300.0)
+            assert not {"expired", "reclaim"} & set(world.driver.calls)
+            assert starts == []
+
+
+@each_store
+@pytest.mark.parametrize("operation", ["expired", "reclaim"])
+@pytest.mark.parametrize(
+    "error", [tenure.StoreError("refused"), tenure.StoreUnavailable("away", ambiguous=True)]
+)
+async def test_w05_an_error_of_reclaiming_is_reported_and_the_loop_goes_on(
+    store: str, tmp_path: Path, operation: str, error: tenure.StoreError
+) -> None:
+    """W5: the next look finds what this one could not."""
+    async with open_world(store, tmp_path) as world:
+        await world.queue.dispatch("work")
+        await world.claim_elsewhere(lease=1.0)
+        await world.advance(1.0)
+        world.driver.fail(operation, error)
+        worker, starts = counting(world)
+        async with running(world, worker) as handle:
+            await world.advance(1.0)
+            assert starts == []
+            assert errors_of(handle) == [error]
+            await world.advance(30.0)
+            assert starts == [(None, 2)]
+            assert handle.healthy
+
+
+@each_store
+async def test_w05_leases_of_running_attempts_are_not_reclaimed(store: str, tmp_path: Path) -> None:
+    """W5, I6: what is extended in time stays where it is, also with a rival beside it."""
+    async with open_world(store, tmp_path) as world:
+        first, _ = counting(world, lease=3.0)
+        rival, _ = counting(world, lease=3.0)
+        others: list[str] = []
+        gate = asyncio.Event()
+
+        @first.handler("long")
+        async def long(payload: None) -> None:
+            await gate.wait()
+
+        @rival.handler("long")
+        async def run_twice(payload: None) -> None:
+            others.append("twice")
+
+        job = await world.queue.dispatch("long")
+        async with running(world, first):
+            await world.advance(0.01)
+            async with running(world, rival):
+                await world.advance(60.0)
+                assert others == []
+                gate.set()
+                await world.settle()
+                assert await world.state(job) == "completed"
+                assert (await world.job(job)).attempt == 1
