@@ -64,8 +64,8 @@ def connect(
     for payloads and results. Raises `InvalidConfiguration` before anything is touched.
     """
     timing = clock or SystemClock()
-    build = drivers.connect(url, options, timing)
-    return Queue(build, clock=timing, payload_limit=payload_limit)
+    driver = drivers.connect(url, options, timing)
+    return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
 class Queue:

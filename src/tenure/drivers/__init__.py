@@ -1,10 +1,11 @@
 """From a URL to a driver: the one place that knows drivers by name, importing each on demand."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from tenure.clock import Clock
 from tenure.driver import Driver
@@ -13,71 +14,136 @@ from tenure.errors import InvalidConfiguration
 __all__ = ["connect"]
 
 
-def connect(url: str, options: Mapping[str, object], clock: Clock) -> Driver:
-    """Build the unopened driver that `url` names; nothing is touched yet.
+def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[], Driver]:
+    """What builds unopened drivers of the store that `url` names; nothing is touched yet.
 
     `options` add to the URL's query and may not repeat it. Raises `InvalidConfiguration` for an
-    unknown scheme or option and for an option's value.
+    unknown scheme and for a store whose package is not installed; an unknown option, or one with a
+    value that cannot be, is refused when a driver is built.
     """
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except (ValueError, AttributeError, TypeError):
         raise InvalidConfiguration(
-            "url", url, "must be a store URL such as 'sqlite:///jobs.db'"
+            "url", _shown(url), "must be a store URL such as 'sqlite:///jobs.db'"
         ) from None
-    given: dict[str, object] = {}
+    names = [name for name, _ in query]
     for name, value in [*query, *options.items()]:
-        if name in given:
+        if names.count(name) + (name in options) > 1:
             raise InvalidConfiguration(
                 name, value, "must be given once, in the URL or as a keyword"
             )
-        given[name] = value
-    build = _SCHEMES.get(parts.scheme)
-    if build is None:
+    find = _SCHEMES.get(parts.scheme)
+    if find is None:
         close = get_close_matches(parts.scheme, _SCHEMES, n=1)
         hint = f"; did you mean {close[0]}://?" if close else ""
         raise InvalidConfiguration(
-            "url", url, f"must start with {' or '.join(f'{s}://' for s in _SCHEMES)}{hint}"
+            "url", _shown(url), f"must start with {' or '.join(f'{s}://' for s in _SCHEMES)}{hint}"
         )
-    return build(url, parts.netloc, unquote(parts.path), given, clock)
+    return find(parts, dict(query), options, clock)
 
 
-def _memory(url: str, host: str, path: str, options: dict[str, object], clock: Clock) -> Driver:
+_Query = Mapping[str, str]
+_Options = Mapping[str, object]
+
+
+def _memory(
+    parts: SplitResult, query: _Query, options: _Options, clock: Clock
+) -> Callable[[], Driver]:
     from tenure.drivers.memory import MemoryDriver
 
-    if host or path:
-        raise InvalidConfiguration("url", url, "must be just 'memory://': each has its own store")
-    return _build(MemoryDriver, (), options, clock)
+    if parts.netloc or parts.path:
+        raise InvalidConfiguration(
+            "url", _shown(parts.geturl()), "must be just 'memory://': each has its own store"
+        )
+    return _builder(MemoryDriver, (), {**query, **options}, clock)
 
 
-def _sqlite(url: str, host: str, path: str, options: dict[str, object], clock: Clock) -> Driver:
+def _sqlite(
+    parts: SplitResult, query: _Query, options: _Options, clock: Clock
+) -> Callable[[], Driver]:
     from tenure.drivers.sqlite import SqliteDriver
 
-    if host or len(path) < 2:
+    path = unquote(parts.path)
+    if parts.netloc or len(path) < 2:
         raise InvalidConfiguration(
             "url",
-            url,
+            _shown(parts.geturl()),
             "must be 'sqlite:///relative.db' or 'sqlite:////absolute.db'",
         )
-    if "busy_timeout" in options:
-        options["busy_timeout"] = _number("busy_timeout", options["busy_timeout"])
-    if "migrate" in options:
-        options["migrate"] = _switch("migrate", options["migrate"])
-    return _build(SqliteDriver, (path[1:],), options, clock)
+    return _builder(SqliteDriver, (path[1:],), {**query, **options}, clock)
 
 
-_SCHEMES: Mapping[str, Callable[[str, str, str, dict[str, object], Clock], Driver]] = {
+def _redis(
+    parts: SplitResult, query: _Query, options: _Options, clock: Clock
+) -> Callable[[], Driver]:
+    with _extra("redis", parts):
+        from tenure.drivers.redis import RedisDriver
+
+    address = urlunsplit(parts._replace(query=""))
+    return _builder(RedisDriver, (address,), {**query, **options}, clock)
+
+
+def _postgres(
+    parts: SplitResult, query: _Query, options: _Options, clock: Clock
+) -> Callable[[], Driver]:
+    with _extra("postgres", parts):
+        from tenure.drivers.postgres import PostgresDriver
+
+    ours = set(_options_of(PostgresDriver))
+    address = urlunsplit(
+        parts._replace(query=urlencode([item for item in query.items() if item[0] not in ours]))
+    )
+    own = {name: value for name, value in query.items() if name in ours}
+    return _builder(PostgresDriver, (address,), {**own, **options}, clock)
+
+
+_SCHEMES: Mapping[str, Callable[[SplitResult, _Query, _Options, Clock], Callable[[], Driver]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
+    "redis": _redis,
+    "rediss": _redis,
+    "unix": _redis,
+    "postgresql": _postgres,
+    "postgres": _postgres,
 }
 
 
-def _build(
-    driver: Callable[..., Driver], arguments: tuple[str, ...], options: dict[str, Any], clock: Clock
-) -> Driver:
+@contextmanager
+def _extra(name: str, parts: SplitResult) -> Generator[None]:
+    """Import what an optional package is for; say which extra brings it where it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "tenure":
+            raise
+        raise InvalidConfiguration(
+            "url",
+            _shown(parts.geturl()),
+            f"needs the package {error.name}, which is not installed: pip install 'tenure[{name}]'",
+        ) from error
+
+
+def _shown(url: object) -> str:
+    """A URL for a message: no password in it."""
+    scheme, sep, rest = str(url).partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{sep}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+
+
+def _options_of(driver: Callable[..., Driver]) -> list[str]:
     parameters = inspect.signature(driver).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "clock"]
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "clock"]
+
+
+def _builder(
+    driver: Callable[..., Driver],
+    arguments: tuple[str, ...],
+    options: Mapping[str, Any],
+    clock: Clock,
+) -> Callable[[], Driver]:
+    known = _options_of(driver)
     for name, value in options.items():
         if name not in known:
             close = get_close_matches(name, known, n=1)
@@ -87,7 +153,11 @@ def _build(
                 value,
                 f"must be an option of this store ({', '.join(known) or 'it has none'}){hint}",
             )
-    return driver(*arguments, clock=clock, **options)
+    given = {
+        name: _READ[name](name, value) if name in _READ else value
+        for name, value in options.items()
+    }
+    return lambda: driver(*arguments, clock=clock, **given)
 
 
 def _number(option: str, value: object) -> float:
@@ -97,8 +167,28 @@ def _number(option: str, value: object) -> float:
         raise InvalidConfiguration(option, value, "must be a number of seconds") from None
 
 
+def _whole(option: str, value: object) -> int:
+    try:
+        if not isinstance(value, bool | float):
+            return int(value)  # type: ignore[call-overload,no-any-return]  # as above
+    except (TypeError, ValueError):
+        pass
+    raise InvalidConfiguration(option, value, "must be a whole number")
+
+
 def _switch(option: str, value: object) -> bool:
     switches = {True: True, False: False, "true": True, "false": False, "1": True, "0": False}
     if isinstance(value, bool | str) and value in switches:
         return switches[value]
     raise InvalidConfiguration(option, value, "must be true or false")
+
+
+# A URL gives every option as text.
+_READ: Mapping[str, Callable[[str, object], object]] = {
+    "busy_timeout": _number,
+    "connect_timeout": _number,
+    "timeout": _number,
+    "pool_size": _whole,
+    "migrate": _switch,
+    "pooled": _switch,
+}

@@ -1,0 +1,270 @@
+"""The PostgreSQL driver: the contract, spelled as operations that run in a session.
+
+Says which operation goes where and whom it wakes, and nothing else. What an operation decides, it
+decides in the server, in one statement with a commit of its own.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from tenure.clock import Clock
+from tenure.driver import Capability, Driver, RecordItem
+from tenure.drivers.postgres import claim, control, enqueue, inspection, leases, presence, record
+from tenure.drivers.postgres.keeper import Keeper
+from tenure.drivers.postgres.options import Options
+from tenure.drivers.postgres.session import Session, open_session
+from tenure.drivers.postgres.statements import Statements
+from tenure.errors import StoreError, StoreUnavailable
+from tenure.types import (
+    Answer,
+    Claim,
+    ClaimRequest,
+    Counts,
+    Enqueued,
+    Exchanged,
+    Expired,
+    Hold,
+    Job,
+    JobFilter,
+    Kept,
+    Move,
+    NewJob,
+    Page,
+    Recorded,
+    Retention,
+    Retry,
+    WorkerInfo,
+)
+
+__all__ = ["PostgresDriver"]
+
+
+class PostgresDriver(Driver):
+    """Jobs in one schema of a PostgreSQL database, version 15 or newer.
+
+    `url` is `postgresql://user:password@host:port/database`; its query may hold options of the
+    connection (`sslmode=require`). All that tenure stores is in the schema `schema`, which is made
+    where it is missing; an older one is refused unless `migrate` is true.
+
+    `pool_size` bounds the connections for statements; one more listens for jobs while somebody
+    waits, and one belongs to the keeper of a worker. `timeout` is how many seconds a statement may
+    take before its connection is dropped and the call raises an ambiguous `StoreUnavailable`.
+
+    `pooled` says that a pooler in transaction mode (PgBouncer) is in between. It is found out where
+    it is not said. Statements are then not prepared, and there are no notifications: who waits
+    looks every half second. `clock` keeps the driver's own time limits; the time of the store is
+    the server's.
+    """
+
+    # Connections belong to the event loop that opened the driver, so it is not SHARED.
+    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.SHARED}
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "tenure",
+        migrate: bool = False,
+        pool_size: int = 4,
+        timeout: float = 10.0,
+        pooled: bool | None = None,
+        clock: Clock,
+    ) -> None:
+        self._options = Options(
+            url=url,
+            schema=schema,
+            migrate=migrate,
+            pool_size=pool_size,
+            timeout=timeout,
+            pooled=pooled,
+        )
+        self._statements = Statements(schema)
+        self._clock = clock
+        self._session: Session | None = None
+        # What a parent process opened is kept, never closed.
+        self._inherited: list[Session] = []
+
+    # --- life cycle -----------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        self._abandon_inherited()
+        if self._session is None:
+            self._session = await open_session(self._options, self._statements, self._clock)
+
+    async def close(self) -> None:
+        self._abandon_inherited()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _abandon_inherited(self) -> None:
+        if self._session is not None and self._session.inherited:
+            self._inherited.append(self._session)
+            self._session = None
+
+    @property
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise StoreUnavailable("the store is not open")
+        return self._session
+
+    # --- the job store --------------------------------------------------------------------------
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, now: datetime | None = None
+    ) -> Sequence[Enqueued]:
+        session = self._opened
+        if not jobs:
+            return []
+        if now is None:
+            return await session.enqueue(jobs)
+        answers = await session.run(enqueue.enqueue(session.pool, jobs, now))
+        session.wake()
+        return answers
+
+    async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
+        session = self._opened
+        return await session.run(claim.claim(session.pool, request, now))
+
+    async def record(
+        self, items: Sequence[RecordItem], *, now: datetime | None = None
+    ) -> Sequence[Recorded]:
+        session = self._opened
+        answers = await session.run(record.record(session.pool, items, now))
+        self._recorded(session, items)
+        return answers
+
+    async def exchange(
+        self, items: Sequence[RecordItem], request: ClaimRequest, *, now: datetime | None = None
+    ) -> Exchanged:
+        # One statement unless there is only one half, or what the token holds is asked for first.
+        if not items or request.limit <= 0 or request.again:
+            return await super().exchange(items, request, now=now)
+        session = self._opened
+        try:
+            answer = await session.run(record.exchange(session.pool, items, request, now))
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            # Nothing was done. In two halves the outcomes are kept if only the claim fails.
+            return await super().exchange(items, request, now=now)
+        self._recorded(session, items)
+        return answer
+
+    def _recorded(self, session: Session, items: Sequence[RecordItem]) -> None:
+        if record.makes_claimable(items):
+            session.wake()
+        if items:
+            session.ended()
+
+    async def extend(
+        self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None
+    ) -> Sequence[Kept]:
+        session = self._opened
+        return await session.run(leases.extend(session.pool, holds, lease, now))
+
+    async def expired(self, limit: int, *, now: datetime | None = None) -> Expired:
+        session = self._opened
+        return await session.run(leases.expired(session.pool, limit, now))
+
+    async def reclaim(
+        self,
+        limit: int,
+        delays: Sequence[float],
+        *,
+        only: Sequence[Hold] | None = None,
+        now: datetime | None = None,
+    ) -> Sequence[Hold]:
+        session = self._opened
+        ended = await session.run(leases.reclaim(session.pool, limit, delays, only, now))
+        if ended:
+            session.wake()
+        return ended
+
+    async def next_due(
+        self, queues: Sequence[str], *, now: datetime | None = None
+    ) -> datetime | None:
+        session = self._opened
+        return await session.run(inspection.next_due(session.pool, queues, now))
+
+    async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
+        session = self._opened
+        return await session.run(record.progress(session.pool, hold, value, now))
+
+    # --- control --------------------------------------------------------------------------------
+
+    async def cancel(
+        self, job_ids: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[Answer]:
+        session = self._opened
+        answers = await session.run(control.cancel(session.pool, job_ids, now))
+        session.ended()
+        return answers
+
+    async def retry(
+        self, items: Sequence[Retry], *, now: datetime | None = None
+    ) -> Sequence[Answer]:
+        session = self._opened
+        answers = await session.run(control.retry(session.pool, items, now))
+        session.wake()
+        return answers
+
+    async def delete(
+        self, job_ids: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[Answer]:
+        session = self._opened
+        answers = await session.run(control.delete(session.pool, job_ids, now))
+        session.ended()
+        return answers
+
+    async def move(self, items: Sequence[Move], *, now: datetime | None = None) -> Sequence[Answer]:
+        session = self._opened
+        answers = await session.run(control.move(session.pool, items, now))
+        session.wake()
+        return answers
+
+    async def purge(self, which: JobFilter, limit: int, *, now: datetime | None = None) -> int:
+        session = self._opened
+        return await session.run(control.purge(session.pool, which, limit, now))
+
+    async def pause(self, queue: str, paused: bool) -> None:
+        session = self._opened
+        await session.run(control.pause(session.pool, queue, paused))
+        if not paused:
+            session.wake()
+
+    async def prune(self, retention: Retention, limit: int, *, now: datetime | None = None) -> int:
+        session = self._opened
+        deleted = await session.run(control.prune(session.pool, retention, limit, now))
+        session.ended()
+        return deleted
+
+    # --- inspection -----------------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job[bytes] | None:
+        session = self._opened
+        return await session.run(inspection.get(session.pool, job_id))
+
+    async def list(self, which: JobFilter, cursor: str | None, limit: int) -> Page[bytes]:
+        session = self._opened
+        return await session.run(inspection.list_jobs(session.pool, which, cursor, limit))
+
+    async def counts(self, *, now: datetime | None = None) -> Counts:
+        session = self._opened
+        return await session.run(inspection.counts(session.pool, now))
+
+    # --- presence and hints ---------------------------------------------------------------------
+
+    async def report(self, worker: WorkerInfo, ttl: float) -> None:
+        session = self._opened
+        await session.run(presence.report(session.pool, worker, ttl))
+
+    async def workers(self) -> Sequence[WorkerInfo]:
+        session = self._opened
+        return await session.run(presence.workers(session.pool))
+
+    async def wait(self, queues: Sequence[str], timeout: float) -> bool:
+        return await self._opened.wait(queues, timeout)
+
+    def keeper_handle(self) -> Keeper:
+        return self._opened.keeper()

@@ -1,0 +1,66 @@
+"""How values are stored: states as small numbers, failures, headers and worker infos as JSON text.
+
+Pure. What cannot be read back raises here; `rows.py` decides what stands in for it.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tenure.outcomes import Failure
+from tenure.states import State
+from tenure.types import WorkerInfo
+
+__all__ = [
+    "NUMBERS",
+    "STATES",
+    "failure_text",
+    "read_failure",
+    "read_headers",
+    "read_worker",
+    "text_of",
+]
+
+# By their number in the table, which is stored for ever: append, never reorder.
+STATES = (
+    State.PENDING,
+    State.BLOCKED,
+    State.PROCESSING,
+    State.COMPLETED,
+    State.FAILED,
+    State.CANCELLED,
+)
+NUMBERS: Mapping[State, int] = {state: number for number, state in enumerate(STATES)}
+
+_encoder = msgspec.json.Encoder()
+_failures = msgspec.json.Decoder(Failure)
+_headers = msgspec.json.Decoder(dict[str, str])
+_workers = msgspec.json.Decoder(WorkerInfo)
+
+read_failure = _failures.decode
+read_headers = _headers.decode
+read_worker = _workers.decode
+
+
+def text_of(value: object) -> str:
+    """A struct or mapping as JSON text."""
+    return _encoder.encode(value).decode()
+
+
+def failure_text(failure: Failure) -> str:
+    """A failure as JSON text, whatever its message holds.
+
+    A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
+    since a failure that cannot be stored would leave its job running for ever.
+    """
+    try:
+        return text_of(failure)
+    except UnicodeEncodeError:
+        parts = msgspec.structs.asdict(failure)
+        clean = {
+            name: value.encode("utf-8", "backslashreplace").decode()
+            if isinstance(value, str)
+            else value
+            for name, value in parts.items()
+        }
+        return text_of(clean)

@@ -1,0 +1,63 @@
+-- Takes due jobs for one attempt each, in the order of claims (I11).
+-- In: the queues in the order to try with how many of each, how many in all, the token, the worker,
+--     the lease, how many bytes of payload, now or NULL for the server's.
+-- Out: the jobs as they are now. RETURNING has no order: the caller sorts.
+-- Each queue is read priority by priority, so that jobs due later at a better priority cost one
+-- probe instead of being read past. Jobs that others are about to claim or write are skipped. An
+-- empty claim writes nothing.
+CREATE OR REPLACE FUNCTION {schema}.claim(
+    p_queues text[], p_limits integer[], p_limit integer, p_token text, p_worker text,
+    p_lease double precision, p_max_bytes bigint, p_now timestamptz
+) RETURNS SETOF {schema}.jobs LANGUAGE plpgsql VOLATILE {planning} AS $$
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_left integer := p_limit;
+    v_bytes bigint := p_max_bytes;
+    v_taken bigint[] := '{}';
+    v_room integer;
+    v_priority integer;
+    v_job record;
+BEGIN
+    <<queues>>
+    FOR q IN 1 .. cardinality(p_queues) LOOP
+        v_room := p_limits[q];
+        CONTINUE WHEN EXISTS (SELECT FROM {schema}.paused WHERE queue = p_queues[q]);
+        v_priority := 2147483647;
+        LOOP
+            EXIT queues WHEN v_left <= 0;
+            EXIT WHEN v_room <= 0;
+            v_priority := {schema}.priority_below(p_queues[q], v_priority);
+            EXIT WHEN v_priority IS NULL;
+            FOR v_job IN
+                SELECT j.seq, octet_length(j.payload) AS size
+                FROM {schema}.jobs AS j
+                WHERE j.state = 0 AND j.queue = p_queues[q] AND j.priority = v_priority
+                    AND j.run_at <= v_now
+                ORDER BY j.run_at, j.seq
+                LIMIT least(v_room, v_left)
+                FOR UPDATE SKIP LOCKED
+            LOOP
+                v_bytes := v_bytes - v_job.size;
+                EXIT queues WHEN v_bytes < 0 AND v_taken <> '{}';  -- the first always fits
+                v_taken := v_taken || v_job.seq;
+                v_left := v_left - 1;
+                v_room := v_room - 1;
+            END LOOP;
+        END LOOP;
+    END LOOP;
+
+    IF v_taken <> '{}' THEN
+        RETURN QUERY UPDATE {schema}.jobs AS j
+        SET state = 2,
+            -- Counters stop short of overflowing: one such row would fail the claim of all others.
+            serial = least(j.serial, 9223372036854775806) + 1,
+            attempt = least(j.attempt, 2147483646) + 1,
+            token = p_token,
+            worker = p_worker,
+            lease = p_lease,
+            lease_until = v_now + p_lease * interval '1 second',
+            updated_at = v_now
+        WHERE j.seq = ANY (v_taken)
+        RETURNING j.*;
+    END IF;
+END $$;

@@ -1,0 +1,72 @@
+-- Settles holds, each where it is current.
+-- In: one array for each column, equally long, no id twice: the holds; the state that the outcome
+--     leads to; the starts it gives back (0 or 1); whether it clears the stalls; its delay
+--     (NULL: the job keeps its due time); its error, its result, its name. Now, or NULL for the
+--     server's.
+-- Out: NULL where all were applied; else for each item 0 applied, 1 repeated, 2 fenced, 3 unknown.
+-- The places of the arrays are looked up by id. A join with unnest() would be walked over the index
+-- of the running jobs, which the planner takes for nearly empty: quadratic. Rows are found, and so
+-- locked, in the order of ids: two batches never wait for each other crosswise.
+CREATE OR REPLACE FUNCTION {schema}.record(
+    p_ids text[], p_serials bigint[], p_tokens text[], p_states smallint[], p_back smallint[],
+    p_clears boolean[], p_delays double precision[], p_errors text[], p_results bytea[],
+    p_names text[], p_now timestamptz
+) RETURNS smallint[] LANGUAGE plpgsql VOLATILE {planning} AS $$
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_applied text[];
+BEGIN
+    WITH settled AS (
+        UPDATE {schema}.jobs AS j
+        SET (state, attempt, stalls, run_at, finished_at, error, result, settled_outcome) = (
+                SELECT
+                    to_be.state,
+                    j.attempt - p_back[i],
+                    CASE WHEN to_be.state < 3 AND NOT p_clears[i] THEN j.stalls ELSE 0 END,
+                    CASE WHEN to_be.state < 3 AND p_delays[i] IS NOT NULL
+                        THEN v_now + p_delays[i] * interval '1 second' ELSE j.run_at END,
+                    CASE WHEN to_be.state >= 3 THEN v_now END,
+                    CASE p_states[i] WHEN 3 THEN NULL ELSE coalesce(p_errors[i], j.error) END,
+                    CASE p_states[i] WHEN 3 THEN p_results[i] ELSE j.result END,
+                    p_names[i]
+                FROM (SELECT array_position(p_ids, j.id)) AS place (i)
+                CROSS JOIN LATERAL (
+                    -- A job that was asked to cancel does not go back to waiting.
+                    SELECT CASE WHEN p_states[i] = 0 AND j.cancel_requested
+                        THEN 5::smallint ELSE p_states[i] END
+                ) AS to_be (state)
+            ),
+            settled_serial = j.serial,
+            settled_token = j.token,
+            token = NULL, worker = NULL, lease = NULL, lease_until = NULL,
+            cancel_requested = false,
+            updated_at = v_now
+        WHERE j.id = ANY (p_ids)
+            AND j.serial = p_serials[array_position(p_ids, j.id)]
+            AND j.token = p_tokens[array_position(p_ids, j.id)]
+        RETURNING j.id, j.queue, j.state
+    ), counted AS (
+        INSERT INTO {schema}.differences (queue, state, n)
+        SELECT s.queue, s.state, count(*) FROM settled AS s WHERE s.state >= 3
+        GROUP BY s.queue, s.state
+    )
+    SELECT array_agg(s.id) INTO v_applied FROM settled AS s;
+
+    IF cardinality(v_applied) = cardinality(p_ids) THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        SELECT array_agg(
+            CASE
+                WHEN n.id = ANY (v_applied) THEN 0
+                WHEN j.id IS NULL THEN 3
+                WHEN (j.settled_serial, j.settled_token, j.settled_outcome)
+                    = (n.serial, n.token, n.name) THEN 1
+                ELSE 2
+            END::smallint ORDER BY n.place
+        )
+        FROM unnest(p_ids, p_serials, p_tokens, p_names)
+            WITH ORDINALITY AS n (id, serial, token, name, place)
+        LEFT JOIN LATERAL (SELECT * FROM {schema}.jobs WHERE id = n.id OFFSET 0) AS j ON true
+    );
+END $$;

@@ -1,0 +1,2 @@
+-- See functions/cancel.sql.
+SELECT {schema}.cancel($1, $2)

@@ -1,0 +1,6 @@
+-- Takes due jobs. See functions/claim.sql. Out: a job row (see rows.py).
+SELECT
+    queue, priority, run_at, seq, lease, id, name, state, max_attempts, timeout, headers, attempt,
+    stalls, serial, created_at, updated_at, finished_at, error, result, progress, cancel_requested,
+    payload
+FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8)

@@ -1,0 +1,2 @@
+-- Whether there is anything to claim. See functions/claimable.sql.
+SELECT {schema}.claimable($1)

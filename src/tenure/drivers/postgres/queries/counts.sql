@@ -1,0 +1,2 @@
+-- See functions/counts.sql.
+SELECT * FROM {schema}.counts($1, $2)

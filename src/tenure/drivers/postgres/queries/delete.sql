@@ -1,0 +1,2 @@
+-- See functions/delete.sql.
+SELECT {schema}.delete($1, $2)

@@ -1,0 +1,2 @@
+-- See functions/fold.sql.
+SELECT {schema}.fold($1)

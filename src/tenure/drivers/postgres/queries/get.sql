@@ -1,0 +1,6 @@
+-- One job. In: id. Out: a job row (see rows.py).
+SELECT
+    queue, priority, run_at, seq, lease, id, name, state, max_attempts, timeout, headers, attempt,
+    stalls, serial, created_at, updated_at, finished_at, error, result, progress, cancel_requested,
+    payload
+FROM {schema}.jobs WHERE id = $1

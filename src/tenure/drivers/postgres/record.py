@@ -1,0 +1,132 @@
+"""The operations that write under a hold: outcomes and progress. Others change nothing (I3)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import assert_never
+
+from msgspec import Struct
+
+from tenure.driver import RecordItem
+from tenure.drivers.postgres.claim import arguments as claim_arguments
+from tenure.drivers.postgres.encoding import NUMBERS, failure_text
+from tenure.drivers.postgres.pool import Runner
+from tenure.drivers.postgres.rows import read_claims
+from tenure.outcomes import (
+    Cancelled,
+    Completed,
+    Failed,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+    outcome_digest,
+)
+from tenure.states import State
+from tenure.types import ClaimRequest, Exchanged, Hold, Recorded
+
+__all__ = ["exchange", "makes_claimable", "progress", "record"]
+
+_PENDING, _COMPLETED, _FAILED, _CANCELLED = (
+    NUMBERS[State.PENDING],
+    NUMBERS[State.COMPLETED],
+    NUMBERS[State.FAILED],
+    NUMBERS[State.CANCELLED],
+)
+_ANSWERS = (Recorded.APPLIED, Recorded.REPEATED, Recorded.FENCED, Recorded.UNKNOWN)
+
+
+class _Change(Struct, frozen=True, kw_only=True):
+    """What an outcome asks of a job: the table of `outcomes.settle`, as far as it is known here.
+
+    The rest depends on the row and is in functions/record.sql: a job that was asked to cancel is
+    cancelled instead of made pending.
+    """
+
+    state: int
+    back: int = 0
+    clears: bool = True
+    delay: float | None = None
+    error: str | None = None
+    result: bytes | None = None
+
+
+_PLAINLY_COMPLETED = _Change(state=_COMPLETED)
+
+
+def _change(outcome: Outcome) -> _Change:
+    match outcome:
+        case Completed(result=None):
+            return _PLAINLY_COMPLETED
+        case Completed(result=result):
+            return _Change(state=_COMPLETED, result=result)
+        case Retried(delay=delay, failure=failure):
+            return _Change(state=_PENDING, delay=delay, error=failure_text(failure))
+        case Snoozed(delay=delay):
+            return _Change(state=_PENDING, back=1, delay=delay)
+        case Released(delay=delay):
+            return _Change(state=_PENDING, back=1, clears=False, delay=delay)
+        case Failed(failure=failure, started=started):
+            return _Change(state=_FAILED, back=int(not started), error=failure_text(failure))
+        case Cancelled(started=started):
+            return _Change(state=_CANCELLED, back=int(not started))
+        case _:
+            assert_never(outcome)
+
+
+async def record(
+    runner: Runner, items: Sequence[RecordItem], now: datetime | None
+) -> list[Recorded]:
+    """See `Driver.record`."""
+    if not items:
+        return []
+    rows = await runner.fetch("record", *_arguments(items), now)
+    return _answers(rows[0][0], len(items))
+
+
+async def exchange(
+    runner: Runner, items: Sequence[RecordItem], request: ClaimRequest, now: datetime | None
+) -> Exchanged:
+    """Record and claim in one round trip; the whole call fails where one half does."""
+    rows = await runner.fetch("exchange", *_arguments(items), *claim_arguments(request), now)
+    claimed = [tuple(row)[1:] for row in rows if row[1] is not None]
+    queues = [queue.name for queue in request.queues]
+    return Exchanged(
+        recorded=tuple(_answers(rows[0][0], len(items))),
+        claims=tuple(read_claims(claimed, request.token, queues)),
+    )
+
+
+def makes_claimable(items: Sequence[RecordItem]) -> bool:
+    """Whether any of the outcomes may put a job back."""
+    return any(isinstance(outcome, Retried | Snoozed | Released) for _, outcome in items)
+
+
+def _arguments(items: Sequence[RecordItem]) -> tuple[object, ...]:
+    changes = [_change(outcome) for _, outcome in items]
+    return (
+        [hold.job_id for hold, _ in items],
+        [hold.serial for hold, _ in items],
+        [hold.token for hold, _ in items],
+        [change.state for change in changes],
+        [change.back for change in changes],
+        [change.clears for change in changes],
+        [change.delay for change in changes],
+        [change.error for change in changes],
+        [change.result for change in changes],
+        [outcome_digest(outcome) for _, outcome in items],
+    )
+
+
+def _answers(numbers: Sequence[int] | None, count: int) -> list[Recorded]:
+    if numbers is None:
+        return [Recorded.APPLIED] * count
+    return [_ANSWERS[number] for number in numbers]
+
+
+async def progress(runner: Runner, hold: Hold, value: bytes, now: datetime | None) -> Recorded:
+    """See `Driver.progress`."""
+    rows = await runner.fetch("progress", hold.job_id, hold.serial, hold.token, value, now)
+    stored, known = rows[0]
+    if stored:
+        return Recorded.APPLIED
+    return Recorded.FENCED if known else Recorded.UNKNOWN

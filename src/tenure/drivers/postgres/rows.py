@@ -1,0 +1,140 @@
+"""From a row of the table of jobs to a job, whatever the row holds.
+
+A row that makes no sense gives a job with stand-ins, and a text that says what was wrong with it;
+it never raises, so that a bad record harms only itself (I12). The types of the columns leave little
+that can be wrong: the texts in JSON, the number of the state, and times beyond those of Python.
+
+A *job row* is what the statements that say so answer, in this order: queue, priority, run_at, seq,
+lease, id, name, state, max_attempts, timeout, headers, attempt, stalls, serial, created_at,
+updated_at, finished_at, error, result, progress, cancel_requested, payload.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers
+from tenure.outcomes import Failure
+from tenure.states import State
+from tenure.types import Claim, Hold, Job
+
+__all__ = ["Row", "read_claims", "read_job"]
+
+T = TypeVar("T")
+
+
+class Row(Protocol):
+    """A row of an answer, by place."""
+
+    def __getitem__(self, place: int, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+
+
+ReadJob = tuple[Job[bytes], str | None]
+
+_NO_HEADERS: Mapping[str, str] = {}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNREADABLE = (ValueError, IndexError, TypeError, msgspec.MsgspecError)
+_QUEUE, _PRIORITY, _RUN_AT, _SEQ, _LEASE = range(5)
+
+
+def read_claims(rows: Sequence[Row], token: str, queues: Sequence[str]) -> list[Claim]:
+    """The claims of the token that job rows show, in the order of claims (I11)."""
+    rank = {queue: place for place, queue in reversed(list(enumerate(queues)))}
+    last = len(queues)  # a repeated claim also returns what lies in queues that it did not name
+    ordered = sorted(
+        rows,
+        key=lambda row: (rank.get(row[_QUEUE], last), -row[_PRIORITY], row[_RUN_AT], row[_SEQ]),
+    )
+    return [_read_claim(row, token) for row in ordered]
+
+
+def _read_claim(row: Row, token: str) -> Claim:
+    job, damage = _read(row)
+    return Claim(
+        job=job,
+        hold=Hold(job.id, job.serial, token),
+        attempt=job.attempt,
+        stalls=job.stalls,
+        lease=row[_LEASE],
+        damage=damage,
+    )
+
+
+def read_job(row: Row) -> Job[bytes]:
+    """The job that a job row shows, with stand-ins for what cannot be read."""
+    return _read(row)[0]
+
+
+def _read(row: Row) -> ReadJob:
+    wrong: list[str] = []
+
+    def read(field: str, value: Any, decode: Callable[[Any], T], stand_in: T) -> T:
+        try:
+            return decode(value)
+        except _UNREADABLE as error:
+            wrong.append(f"{field}: {error}")
+            return stand_in
+
+    (
+        queue,
+        priority,
+        run_at,
+        _,
+        _,
+        job_id,
+        name,
+        state,
+        max_attempts,
+        timeout,
+        headers,
+        attempt,
+        stalls,
+        serial,
+        created_at,
+        updated_at,
+        finished_at,
+        error,
+        result,
+        progress,
+        cancel_requested,
+        payload,
+    ) = row
+    job = Job[bytes](
+        id=job_id,
+        name=name,
+        queue=queue,
+        payload=payload,
+        priority=priority,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        headers=_NO_HEADERS
+        if headers is None
+        else read("headers", headers, read_headers, _NO_HEADERS),
+        state=read("state", state, _state, State.FAILED),
+        attempt=attempt,
+        stalls=stalls,
+        serial=serial,
+        run_at=run_at,
+        created_at=created_at,
+        updated_at=updated_at,
+        finished_at=finished_at,
+        error=None if error is None else read("error", error, _failure, None),
+        result=result,
+        progress=progress,
+        cancel_requested=cancel_requested,
+    )
+    return job, "; ".join(wrong) or None
+
+
+def _state(number: int) -> State:
+    if number < 0:
+        raise ValueError(f"no state has the number {number}")
+    return STATES[number]
+
+
+def _failure(text: str) -> Failure | None:
+    return read_failure(text)

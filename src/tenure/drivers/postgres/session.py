@@ -1,0 +1,142 @@
+"""All that an opened driver has: its connections, its calls in flight, its waiters.
+
+Built by `open_session` on the event loop that uses it, and of no use on another or after a fork.
+"""
+
+import logging
+import os
+import random
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from tenure.clock import Clock
+from tenure.drivers.postgres import enqueue, inspection
+from tenure.drivers.postgres.client import Connection, Refusal, connect
+from tenure.drivers.postgres.gather import Calls, Sharing
+from tenure.drivers.postgres.keeper import Keeper
+from tenure.drivers.postgres.listen import Listener
+from tenure.drivers.postgres.notify import Notifier
+from tenure.drivers.postgres.options import Options
+from tenure.drivers.postgres.pool import Pool
+from tenure.drivers.postgres.schema import prepare
+from tenure.drivers.postgres.statements import Statements
+from tenure.drivers.postgres.wake import Wakes
+from tenure.errors import StoreError
+from tenure.types import Enqueued, NewJob
+
+__all__ = ["Session", "open_session"]
+
+T = TypeVar("T")
+
+_TOGETHER = 1000  # jobs of several callers in one statement
+_FOLD_EVERY = 64  # calls that end jobs, on average
+_FOLDED = 10_000
+_CLOSE_TIMEOUT = 2.0
+_logger = logging.getLogger("tenure.postgres")
+
+
+async def open_session(options: Options, statements: Statements, clock: Clock) -> "Session":
+    """Make sure of the schema, look at what is in between, and be ready for calls."""
+    connection = await connect(options.address, clock, prepare=False)
+    try:
+        await prepare(connection, options, statements)
+        pooled = await _pooled(connection, options)
+    finally:
+        await connection.close()
+    if pooled:
+        _logger.warning(
+            "connected through a pooler: no notifications, so jobs of other processes are looked "
+            "for every half second; name the server itself in the URL for faster starts"
+        )
+    return Session(options, statements, clock, pooled=pooled)
+
+
+async def _pooled(connection: Connection, options: Options) -> bool:
+    """Whether a pooler is in between: it makes up the number that a client is told."""
+    if options.pooled is not None:
+        return options.pooled
+    try:
+        rows = await connection.fetch("SELECT pg_backend_pid()", (), options.timeout)
+    except Refusal as refusal:
+        raise refusal.error from refusal
+    return bool(rows[0][0] != connection.backend)
+
+
+class Session:
+    """One opened store on one event loop."""
+
+    def __init__(
+        self, options: Options, statements: Statements, clock: Clock, *, pooled: bool
+    ) -> None:
+        self._options = options
+        self._statements = statements
+        self._clock = clock
+        self._pooled = pooled
+        self._process = os.getpid()
+        self._calls = Calls()
+        self.pool = Pool(options, statements, clock)
+        self.pool.pooled = pooled
+        self._wakes = Wakes(clock)
+        self._notifier = Notifier(self.pool, options.channel, self._calls, clock)
+        self._listener = Listener(options, self._wakes, lambda: self.pool.backends, clock)
+        self._sharing: Sharing[Sequence[NewJob], list[Enqueued]] = Sharing(
+            self._calls, self._enqueue_together, _TOGETHER
+        )
+
+    @property
+    def inherited(self) -> bool:
+        """Whether a parent process opened it."""
+        return self._process != os.getpid()
+
+    async def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """The result of a call, which goes on when its caller is cancelled."""
+        return await self._calls.run(call)
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Store jobs as of now, in one round trip with whoever calls meanwhile."""
+        return await self._sharing.call(jobs, frozenset(job.id for job in jobs))
+
+    async def _enqueue_together(
+        self, batches: Sequence[Sequence[NewJob]]
+    ) -> list[list[Enqueued]] | None:
+        answers = await enqueue.enqueue_together(self.pool, batches)
+        self.wake()
+        return answers
+
+    def wake(self) -> None:
+        """Something may have become claimable: tell everybody."""
+        self._wakes.wake()
+        self._notifier.note()
+
+    def ended(self) -> None:
+        """Jobs have ended; now and then the totals are brought up to date."""
+        if random.random() * _FOLD_EVERY < 1:
+            self._calls.start(self._fold())
+
+    async def _fold(self) -> None:
+        try:
+            await self.pool.fetch("fold", _FOLDED)
+        except StoreError as error:
+            _logger.debug("the totals were not folded", extra={"reason": str(error)})
+
+    async def wait(self, queues: Sequence[str], timeout: float) -> bool:
+        """See `Driver.wait`."""
+        if not self._pooled:
+            self._listener.start()
+
+        async def claimable() -> bool:
+            return await self.run(inspection.claimable(self.pool, queues))
+
+        return await self._wakes.wait(timeout, claimable)
+
+    def keeper(self) -> Keeper:
+        return Keeper(self._options, self._statements, self._clock, pooled=self._pooled)
+
+    async def close(self) -> None:
+        """Let what is in flight end, for a moment; then give up everything."""
+        await self._listener.close()
+        await self._calls.settle(_CLOSE_TIMEOUT)
+        await self.pool.close()
+        await self._calls.cancel()
+        self._wakes.wake()
+        await self._clock.sleep(0)  # dropped connections are closed on the next turn of the loop

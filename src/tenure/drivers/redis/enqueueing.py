@@ -1,0 +1,112 @@
+"""Lets calls of `enqueue` that arrive together share one round trip, each answered by itself.
+
+Calls gather while one round trip is in flight, and within one turn of the loop; no timer makes
+anybody wait. A script decides group by group, so all-or-none stays with each call.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from tenure.drivers.redis.client import Argument
+from tenure.drivers.redis.requests import group
+from tenure.errors import StoreError, StoreUnavailable
+from tenure.types import Enqueued, NewJob
+
+__all__ = ["Enqueuing"]
+
+_TOGETHER = 1000  # jobs; one call alone may have more
+_ANSWERS = (Enqueued.CREATED, Enqueued.DUPLICATE)
+
+
+class _Call:
+    """A call that waits for its answer."""
+
+    __slots__ = ("arguments", "future", "size")
+
+    def __init__(self, jobs: Sequence[NewJob]) -> None:
+        self.arguments = group(jobs)
+        self.size = len(jobs)
+        self.future: asyncio.Future[list[Enqueued]] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Enqueuing:
+    """`send` runs the script with the server's clock and returns its answer."""
+
+    def __init__(self, send: Callable[[Sequence[Argument]], Awaitable[Sequence[int]]]) -> None:
+        self._send = send
+        self._waiting: list[_Call] = []
+        self._sender: asyncio.Task[None] | None = None
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """See `Driver.enqueue`, at the store's now."""
+        call = _Call(jobs)
+        self._waiting.append(call)
+        if self._sender is None or self._sender.done():
+            # A task of its own starts after the calls that this turn of the loop still brings.
+            self._sender = asyncio.create_task(self._run(), name="tenure-redis-enqueue")
+        return await call.future
+
+    async def close(self) -> None:
+        """Stop; what is under way ends as an ambiguous failure."""
+        sender, self._sender = self._sender, None
+        if sender is not None and not sender.done():
+            sender.cancel()
+            await asyncio.wait([sender])
+
+    async def _run(self) -> None:
+        calls: list[_Call] = []
+        try:
+            while calls := self._next():
+                await self._answer(calls)
+                calls = []
+        finally:
+            for call in calls:
+                call.fail(StoreUnavailable("the driver was closed meanwhile", ambiguous=True))
+            if calls:
+                waiting, self._waiting = self._waiting, []
+                for call in waiting:
+                    call.fail(StoreUnavailable("the driver was closed"))
+
+    def _next(self) -> list[_Call]:
+        """As many of the waiting calls as one script may take, at least one if there is any."""
+        number = jobs = 0
+        for call in self._waiting:
+            jobs += call.size
+            if number and jobs > _TOGETHER:
+                break
+            number += 1
+        calls, self._waiting = self._waiting[:number], self._waiting[number:]
+        # Nobody knows of a call that was cancelled before it was sent.
+        return [call for call in calls if not call.future.cancelled()] or (
+            self._next() if self._waiting else []
+        )
+
+    async def _answer(self, calls: list[_Call]) -> None:
+        arguments: list[Argument] = [len(calls)]
+        for call in calls:
+            arguments += call.arguments
+        try:
+            reply = await self._send(arguments)
+        except StoreUnavailable as error:
+            for call in calls:
+                call.fail(StoreUnavailable(str(error), ambiguous=error.ambiguous))
+        except StoreError as error:
+            if len(calls) == 1:
+                calls[0].fail(error)
+                return
+            for call in calls:  # nothing was done: one bad call must not fail the others
+                await self._answer([call])
+        except Exception as error:  # a fault of this driver; whoever waits must learn of it
+            for call in calls:
+                call.fail(error)
+        else:
+            at = 0
+            for call in calls:
+                answers = [_ANSWERS[number] for number in reply[at : at + call.size]]
+                at += call.size
+                if not call.future.done():
+                    call.future.set_result(answers)

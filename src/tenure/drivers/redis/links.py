@@ -1,0 +1,187 @@
+"""Runs commands and scripts over a few connections, and finds the node that has the store.
+
+Follows a cluster's MOVED, loads a script that the server has forgotten, and replaces connections
+that broke or lead to a replica. It never repeats what may have been done: that is the caller's to
+decide, so each error says whether it is ambiguous.
+"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from tenure.drivers.redis.client import Address, Argument, BlockingWire, Server, Wire
+from tenure.drivers.redis.faults import Lost, Refused, translated
+from tenure.drivers.redis.route import Route
+from tenure.drivers.redis.scripts import Keys, Script
+
+__all__ = ["BlockingLink", "Links", "command_of"]
+
+_CONNECTIONS = 4  # more do not help: calls that arrive together share one
+_REDIRECTIONS = 5
+_STALE = frozenset({"READONLY", "UNBLOCKED", "MASTERDOWN"})  # this node is no primary any more
+
+
+def command_of(script: Script, keys: Keys, *, whole: bool) -> tuple[Argument, ...]:
+    """How a script is called: by its digest, or as a whole, which the server then keeps."""
+    verb, body = ("EVAL", script.text) if whole else ("EVALSHA", script.digest)
+    return (verb, body, len(keys.declared), *keys.declared)
+
+
+class Links:
+    """The connections of one driver, used from one event loop.
+
+    In a forked child it starts anew: what it inherited is left alone (see `Wire`).
+    """
+
+    def __init__(self, server: Server, keys: Keys) -> None:
+        self.route = Route()
+        self._server = server
+        self._keys = keys
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._free = asyncio.Semaphore(_CONNECTIONS)
+        self._idle: list[Wire] = []
+        self._generation = 0  # a connection that comes back from an older one is closed
+
+    async def run(self, script: Script, arguments: Sequence[Argument]) -> Any:
+        """Run a script and return its answer. Raises `StoreError`."""
+        try:
+            return await self.command(*command_of(script, self._keys, whole=False), *arguments)
+        except Refused as error:
+            if error.code != "NOSCRIPT":
+                raise translated(error, self._server.shown()) from error
+        try:
+            return await self.command(*command_of(script, self._keys, whole=True), *arguments)
+        except Refused as error:
+            raise translated(error, self._server.shown()) from error
+
+    async def command(self, *command: Argument) -> Any:
+        """Run one command. Raises `StoreUnavailable`, and `Refused` for the caller to judge."""
+        if os.getpid() != self._pid:
+            self._begin()
+        async with self._free:
+            redirections = 0
+            while True:
+                try:
+                    return await self._once(command)
+                except Refused as error:
+                    redirections += 1
+                    if error.code != "MOVED" or redirections > _REDIRECTIONS:
+                        raise
+                    self.route.follow(error)
+                except Lost as error:
+                    raise translated(error, self._server.shown()) from error
+
+    async def _once(self, command: tuple[Argument, ...]) -> Any:
+        generation, usable = self._generation, False
+        wire = await self._wire()
+        try:
+            answer = await wire.call(*command)
+            usable = True
+        except Refused as error:
+            usable = error.code not in _STALE
+            raise
+        finally:
+            if usable and generation == self._generation:
+                self._idle.append(wire)
+            else:
+                await wire.close()
+            if not usable:
+                await self.close()  # the others lead to the same server
+        return answer
+
+    async def _wire(self) -> Wire:
+        while self._idle:
+            wire = self._idle.pop()
+            if wire.address == self.route.current and await wire.usable():
+                return wire
+            await wire.close()
+        return await self.connect()
+
+    async def connect(self) -> Wire:
+        """A connection that is the caller's own, to the node that had the store last.
+
+        Where that cannot be reached the others are tried: one of them knows who has it now.
+        """
+        failure: Lost | Refused | None = None
+        for address in self.route.candidates():
+            try:
+                wire = await Wire.open(self._server, address)
+            except (Lost, Refused) as error:
+                failure = failure or error
+                continue
+            self.route.current = address
+            return wire
+        assert failure is not None  # there is always one candidate
+        raise failure
+
+    async def close(self) -> None:
+        """Give up all connections, those in use after their call. The next call makes new ones."""
+        if os.getpid() != self._pid:
+            return
+        self._generation += 1
+        while self._idle:
+            await self._idle.pop().close()
+
+
+class BlockingLink:
+    """The same for a thread of its own, with one connection."""
+
+    def __init__(self, server: Server, keys: Keys, current: Address | None) -> None:
+        self._server = server
+        self._keys = keys
+        self._route = Route()
+        self._route.current = current
+        self._wire: BlockingWire | None = None
+        self._pid = 0
+
+    def run(self, script: Script, arguments: Sequence[Argument]) -> Any:
+        """Run a script and return its answer. Raises `StoreError`."""
+        whole = False
+        failure: Refused | None = None
+        for _ in range(_REDIRECTIONS):
+            command = command_of(script, self._keys, whole=whole)
+            try:
+                return self._connected().call(*command, *arguments)
+            except Lost as error:
+                self.close()
+                raise translated(error, self._server.shown()) from error
+            except Refused as error:
+                failure = error
+                if error.code == "NOSCRIPT" and not whole:
+                    whole = True
+                elif error.code == "MOVED":
+                    self._route.follow(error)
+                    self.close()
+                else:
+                    break
+        assert failure is not None
+        if failure.code in _STALE:
+            self.close()
+        raise translated(failure, self._server.shown()) from failure
+
+    def _connected(self) -> BlockingWire:
+        if self._wire is not None and self._pid == os.getpid() and self._wire.usable():
+            return self._wire
+        self.close()
+        failure: Lost | Refused | None = None
+        for address in self._route.candidates():
+            try:
+                self._wire = BlockingWire(self._server, address)
+            except (Lost, Refused) as error:
+                failure = failure or error
+                continue
+            self._pid = os.getpid()
+            self._route.current = address
+            return self._wire
+        assert failure is not None
+        raise failure
+
+    def close(self) -> None:
+        """Legal twice."""
+        wire, self._wire = self._wire, None
+        if wire is not None and self._pid == os.getpid():
+            wire.close()

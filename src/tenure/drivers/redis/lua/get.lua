@@ -1,0 +1,9 @@
+-- One job. In: id. Out: as a claim (parts/taking.lua), of one job or none.
+-- uses: store, taking
+
+local packed = call('HGET', MARKS, ARGV[2])
+local mark = packed and unpacked(packed)
+if not mark then
+    return shown({}, {}, {})
+end
+return shown({ ARGV[2] }, { packed }, { mark })

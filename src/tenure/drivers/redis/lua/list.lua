@@ -1,0 +1,30 @@
+-- Jobs that match, newest arrival first.
+-- In: the seq below which to look ('+inf' for all), how many to look at, how many at most, then
+--     state, queue and name ('' for any).
+-- Out: as a claim (parts/taking.lua), then the seq to go on below ('' at the end).
+-- Looks at a bounded number of marks, and reads payloads of matching jobs only.
+-- uses: store, taking
+
+local below, most, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local state, queue, name = ARGV[5], ARGV[6], ARGV[7]
+local found = call('ZREVRANGEBYSCORE', ARRIVALS, '(' .. below, '-inf', 'LIMIT', 0, most)
+local packed = #found > 0 and call('HMGET', MARKS, unpack(found)) or {}
+local ids, whole, marks, seen = {}, {}, {}, 0
+for n, id in ipairs(found) do
+    if #ids >= limit then
+        break
+    end
+    local mark = packed[n] and unpacked(packed[n])
+    seen = n
+    if mark and (state == '' or mark[STATE] == tonumber(state))
+        and (queue == '' or mark[QUEUE] == queue) and (name == '' or mark[NAME] == name) then
+        ids[#ids + 1], whole[#whole + 1], marks[#marks + 1] = id, packed[n], mark
+    end
+end
+local going_on = ''
+if seen < #found or #found == most then
+    going_on = seen > 0 and int(tonumber(call('ZSCORE', ARRIVALS, found[seen]))) or below
+end
+local page = shown(ids, whole, marks)
+page[6] = going_on
+return page

@@ -1,0 +1,27 @@
+-- remove(id, mark): deletes a job that is not processing, and remembers its id for a minute.
+-- Shared by delete, prune and purge. Puts writes; the caller flushes.
+
+local ID_KNOWN = 60000000 -- microseconds; twice as long as a dispatch is repeated
+local FORGOTTEN_AT_ONCE = 1000
+
+-- Drops ids that need not be known any longer. Each removal may drop two, so that their number is
+-- bounded also where nobody prunes; prune drops more.
+local function forget(most)
+    local past = call('ZRANGEBYSCORE', GONE_AT, '-inf', NOW_TEXT, 'LIMIT', 0, most)
+    if #past > 0 then
+        call('ZREM', GONE_AT, unpack(past))
+        call('HDEL', GONE, unpack(past))
+    end
+end
+
+local function remove(id, mark)
+    leave(id, mark)
+    put('HDEL', MARKS, id)
+    put('HDEL', JOBS, id)
+    drop_extra(ERRORS, HAS_ERROR, id, mark)
+    drop_extra(RESULTS, HAS_RESULT, id, mark)
+    drop_extra(PROGRESS, HAS_PROGRESS, id, mark)
+    put('ZREM', ARRIVALS, id)
+    put('HSET', GONE, id, string.format('%016d', NOW + ID_KNOWN) .. mark[CONTENT])
+    put('ZADD', GONE_AT, int(NOW + ID_KNOWN), id)
+end

@@ -1,0 +1,78 @@
+-- settle_all(at): records outcomes. Shared by record and exchange.
+--
+-- In, from ARGV[at] on: how many, then seven for each: id, serial, token, name of the outcome,
+-- kind, delay or '', failure or result or ''. Out: one number for each (as in replies.py), and where
+-- in ARGV it ended.
+-- Implements outcomes.settle: the state, how many starts are given back, whether the row of stalls
+-- ends, whether the wish to cancel turns it into a cancellation.
+
+local WIDTH = 7
+local APPLIED, REPEATED, FENCED, UNKNOWN = 0, 1, 2, 3
+
+local KINDS = {
+    completed = { COMPLETED, 0, true, false },
+    returned = { COMPLETED, 0, true, false }, -- completed with a result
+    failed = { FAILED, 0, true, false },
+    unstarted_failed = { FAILED, 1, true, false },
+    cancelled = { CANCELLED, 0, true, false },
+    unstarted_cancelled = { CANCELLED, 1, true, false },
+    retried = { PENDING, 0, true, true },
+    snoozed = { PENDING, 1, true, true },
+    released = { PENDING, 1, false, true },
+}
+
+local function settle(id, mark, outcome, kind, delay, content)
+    local rule = KINDS[kind]
+    local state, stalls_end = rule[1], rule[3]
+    if rule[4] and mark[CANCEL] == 1 then
+        state, stalls_end = CANCELLED, true
+    end
+    if kind == 'completed' or kind == 'returned' then
+        drop_extra(ERRORS, HAS_ERROR, id, mark)
+        if kind == 'returned' then
+            put_extra(RESULTS, HAS_RESULT, id, mark, content)
+        else
+            drop_extra(RESULTS, HAS_RESULT, id, mark)
+        end
+    elseif content ~= '' then
+        put_extra(ERRORS, HAS_ERROR, id, mark, content)
+    end
+    mark[SETTLED_SERIAL], mark[SETTLED_TOKEN], mark[SETTLED_OUTCOME] =
+        mark[SERIAL], mark[TOKEN], outcome
+    mark[ATTEMPT] = mark[ATTEMPT] - rule[2]
+    mark[CANCEL] = 0
+    if stalls_end then
+        mark[STALLS] = 0
+    end
+    if state == PENDING and delay ~= '' then
+        mark[RUN_AT] = NOW + tonumber(delay)
+    end
+    become(id, mark, state)
+    put_mark(id, mark)
+end
+
+local function settle_all(at)
+    local first, last = at + 1, at + WIDTH * tonumber(ARGV[at])
+    local ids, answers = {}, {}
+    for i = first, last, WIDTH do
+        ids[#ids + 1] = ARGV[i]
+    end
+    local marks = read_marks(ids)
+    for n, id in ipairs(ids) do
+        local i, mark = first + WIDTH * (n - 1), marks[n]
+        local serial, token, outcome = tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
+        if not mark then
+            answers[n] = UNKNOWN
+        elseif held_by(mark, serial, token) then
+            settle(id, mark, outcome, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
+            answers[n] = APPLIED
+        elseif mark[SETTLED_SERIAL] == serial and mark[SETTLED_TOKEN] == token
+            and mark[SETTLED_OUTCOME] == outcome then
+            answers[n] = REPEATED
+        else
+            answers[n] = FENCED
+        end
+    end
+    flush()
+    return answers, last + 1
+end

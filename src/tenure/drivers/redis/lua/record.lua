@@ -1,0 +1,4 @@
+-- Settles holds. In and out: parts/settling.lua, from ARGV[2] on.
+-- uses: store, settling
+
+return (settle_all(2))

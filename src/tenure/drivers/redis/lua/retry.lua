@@ -1,0 +1,27 @@
+-- Makes failed and cancelled jobs due now, with a fresh budget. In: id, serial or '' for each.
+-- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
+-- uses: store
+
+local answers = {}
+for i = 2, #ARGV, 2 do
+    local id, mark = ARGV[i], read_mark(ARGV[i])
+    local answer = 'done'
+    if not mark then
+        answer = 'unknown'
+    elseif ARGV[i + 1] ~= '' and tonumber(ARGV[i + 1]) ~= mark[SERIAL] then
+        answer = 'done' -- someone has retried it since
+    elseif mark[STATE] == PROCESSING then
+        answer = 'running'
+    elseif mark[STATE] < COMPLETED then
+        answer = 'live'
+    elseif mark[STATE] == COMPLETED then
+        answer = 'finished'
+    else
+        mark[ATTEMPT], mark[STALLS], mark[RUN_AT], mark[CANCEL] = 0, 0, NOW, 0
+        become(id, mark, PENDING)
+        put_mark(id, mark)
+        flush()
+    end
+    answers[#answers + 1] = answer
+end
+return answers

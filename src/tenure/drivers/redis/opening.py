@@ -1,0 +1,94 @@
+"""What is checked when a store is opened: version, schema, and settings that can lose jobs.
+
+Reads the server's settings and never changes one.
+"""
+
+import logging
+import re
+from typing import Any
+
+from tenure.drivers.redis.client import Address, Argument
+from tenure.drivers.redis.faults import Refused
+from tenure.drivers.redis.links import Links
+from tenure.drivers.redis.scripts import SCHEMA_VERSION, script
+from tenure.errors import SchemaMismatch, StoreError
+
+__all__ = ["prepare", "warn"]
+
+_LEAST = (6, 2)
+_OPEN = script("open")
+_logger = logging.getLogger("tenure.redis")
+
+
+async def prepare(links: Links) -> None:
+    """Make sure that the server and what is stored there suit this code.
+
+    Raises `StoreError` for a server that is too old and `SchemaMismatch`.
+    """
+    facts = await _facts(links)
+    _judge_version(facts)
+    if facts.get("redis_mode") == "cluster":
+        links.route.learn(_nodes(await _asked(links, "CLUSTER", "SLOTS") or ()))
+    found = int(await links.run(_OPEN, ["", SCHEMA_VERSION]))
+    if found != SCHEMA_VERSION:
+        raise SchemaMismatch(
+            found=found,
+            expected=SCHEMA_VERSION,
+            remedy="upgrade tenure in this environment"
+            if found > SCHEMA_VERSION
+            else "use another namespace, or drain this one with the tenure that made it",
+        )
+
+
+async def warn(links: Links) -> None:
+    """Say what in the server's settings may lose accepted jobs."""
+    settings: dict[str, str] = {}
+    for name in ("maxmemory-policy", "appendonly", "save"):
+        reply = await _asked(links, "CONFIG", "GET", name)
+        if reply:
+            settings[reply[0].decode()] = reply[1].decode()
+    # The volatile policies remove keys with an expiry only, which here are hints.
+    policy = settings.get("maxmemory-policy", "")
+    if policy.startswith("allkeys"):
+        _logger.warning(
+            "this Redis may evict jobs when its memory is full, which loses them without a trace; "
+            "set maxmemory-policy to noeviction",
+            extra={"maxmemory_policy": policy},
+        )
+    if settings.get("appendonly") == "no" and settings.get("save") == "":
+        _logger.warning(
+            "this Redis keeps nothing on disk: a restart loses all jobs; set appendonly yes, and "
+            "appendfsync always where no accepted job may be lost",
+        )
+
+
+async def _facts(links: Links) -> dict[str, str]:
+    reply: bytes | None = await _asked(links, "INFO", "server")
+    lines = (reply or b"").decode("utf-8", "replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+async def _asked(links: Links, *command: Argument) -> Any:
+    """The answer, or None where the server does not allow to ask."""
+    try:
+        return await links.command(*command)
+    except Refused as error:
+        _logger.debug(
+            "the server does not tell about itself, so it is not checked",
+            extra={"command": " ".join(map(str, command)), "answer": str(error)},
+        )
+        return None
+
+
+def _judge_version(facts: dict[str, str]) -> None:
+    version = facts.get("redis_version", "")  # Valkey gives here what it is compatible with
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if numbers and numbers < _LEAST:
+        raise StoreError(
+            f"this server is Redis {version}; expected Redis 6.2 or later, or Valkey: upgrade it"
+        )
+
+
+def _nodes(slots: Any) -> list[Address]:
+    """The primaries of a cluster, from CLUSTER SLOTS."""
+    return [Address(entry[2][0].decode(), int(entry[2][1])) for entry in slots if entry[2][0]]

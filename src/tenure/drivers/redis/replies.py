@@ -1,0 +1,287 @@
+"""How answers of scripts become values. Pure.
+
+A record that cannot be read harms only itself (I12): what of it is damaged gets a stand-in, and a
+note that tells.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tenure.drivers.redis.requests import STATES
+from tenure.outcomes import Failure
+from tenure.states import State
+from tenure.types import (
+    Answer,
+    Claim,
+    Counts,
+    Expired,
+    ExpiredHold,
+    Hold,
+    Job,
+    Kept,
+    Recorded,
+    WorkerInfo,
+)
+
+__all__ = [
+    "answers",
+    "claims",
+    "counts",
+    "expired",
+    "jobs",
+    "kept",
+    "moment",
+    "reclaimed",
+    "recorded",
+    "workers",
+]
+
+_MILLION = 1_000_000
+_RECORDED = (Recorded.APPLIED, Recorded.REPEATED, Recorded.FENCED, Recorded.UNKNOWN)
+_KEPT = (Kept.KEPT, Kept.LOST, Kept.CANCEL_REQUESTED)
+_NO_HEADERS: Mapping[str, str] = {}
+_UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, IndexError, struct.error)
+
+
+class _Mark(Struct, gc=False):
+    """What changes of a job, in the order of the fields in lua/parts/store.lua."""
+
+    state: int
+    cancel: int
+    extras: int
+    priority: int
+    run_at: int
+    created_at: int
+    updated_at: int
+    finished_at: int
+    until: int
+    lease: int
+    attempt: int
+    stalls: int
+    serial: int
+    settled_serial: int
+    size: int
+    seq: bytes
+    content: bytes
+    token: bytes
+    queue: str
+    name: str
+
+
+_NUMBERS = struct.Struct(">BBBb6Q5I16s16s")
+_STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
+
+
+def _mark(packed: bytes) -> _Mark:
+    """Read a mark: fixed numbers, then texts behind their lengths. What was settled is passed over.
+
+    Written out, since a claim spends a third of its time here.
+    """
+    token = _NUMBERS.size + 1
+    settled_token = token + packed[token - 1] + 1
+    settled_outcome = settled_token + packed[settled_token - 1] + 1
+    queue = settled_outcome + packed[settled_outcome - 1] + 2
+    name = queue + (packed[queue - 2] << 8 | packed[queue - 1]) + 2
+    end = name + (packed[name - 2] << 8 | packed[name - 1])
+    if end != len(packed):
+        raise ValueError("it has another length than it says")
+    texts: list[Any] = [
+        packed[token : settled_token - 1],
+        packed[queue : name - 2].decode(),
+        packed[name:end].decode(),
+    ]
+    return _Mark(*_NUMBERS.unpack_from(packed), *texts)
+
+
+_heads = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
+_failures = msgspec.json.Decoder(Failure)
+_workers = msgspec.json.Decoder(WorkerInfo)
+
+
+class _Read(Struct, gc=False):
+    """One job of an answer, with its mark and what is wrong with it."""
+
+    mark: _Mark
+    job: Job[bytes]
+    damage: str | None
+
+
+def moment(instant: int) -> datetime:
+    """The time of whole microseconds since the epoch.
+
+    Through a float, which is exact to the microsecond until the year 2242.
+    """
+    return datetime.fromtimestamp(instant / _MILLION, UTC)
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+def _read(reply: Sequence[Any]) -> list[_Read]:
+    """The jobs of an answer of parts/taking.lua; one whose mark is unreadable is left out."""
+    _, ids, packed, blobs, more = reply[:5]
+    extras = {entry[0] - 1: entry[1:] for entry in more}
+    none = (None, None, None)
+    found: list[_Read] = []
+    for n, (job_id, mark, blob) in enumerate(zip(ids, packed, blobs, strict=True)):
+        try:
+            read = _mark(mark)
+            found.append(_job(job_id.decode(), read, blob, extras.get(n, none)))
+        except _UNREADABLE:
+            continue
+    return found
+
+
+def _job(job_id: str, mark: _Mark, blob: bytes | None, extras: Sequence[bytes | None]) -> _Read:
+    wrong = [] if mark.content != _STAND_IN else ["its record could not be read"]
+    if blob is None:
+        wrong.append("its payload is gone")
+    head, _, payload = (blob or b"\n").partition(b"\n")
+    max_attempts: int | None = None
+    timeout: float | None = None
+    headers = _NO_HEADERS
+    error: Failure | None = None
+    failure, result, progress = extras
+    if head:
+        try:
+            max_attempts, timeout, headers = _heads.decode(head)
+        except _UNREADABLE as cause:
+            wrong.append(f"headers: {cause}")
+    if failure is not None:
+        try:
+            error = _failures.decode(failure)
+        except _UNREADABLE as cause:
+            wrong.append(f"error: {cause}")
+    job = Job(
+        id=job_id,
+        name=mark.name,
+        queue=mark.queue,
+        payload=payload,
+        priority=mark.priority,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        headers=headers,
+        state=STATES[mark.state],
+        attempt=mark.attempt,
+        stalls=mark.stalls,
+        serial=mark.serial,
+        run_at=moment(mark.run_at),
+        created_at=moment(mark.created_at),
+        updated_at=moment(mark.updated_at),
+        finished_at=moment(mark.finished_at) if mark.finished_at else None,
+        error=error,
+        result=result,
+        progress=progress,
+        cancel_requested=mark.cancel != 0,
+    )
+    return _Read(mark, job, "; ".join(wrong) or None)
+
+
+def jobs(reply: Sequence[Any]) -> tuple[Job[bytes], ...]:
+    return tuple([read.job for read in _read(reply)])
+
+
+def claims(reply: Sequence[Any], token: str) -> list[Claim]:
+    return [
+        Claim(
+            job=read.job,
+            hold=Hold(read.job.id, read.mark.serial, token),
+            attempt=read.mark.attempt,
+            stalls=read.mark.stalls,
+            lease=read.mark.lease / _MILLION,
+            damage=read.damage,
+        )
+        for read in _read(reply)
+    ]
+
+
+def expired(reply: Sequence[Any]) -> Expired:
+    now, ids, packed = reply
+    found: list[ExpiredHold] = []
+    for job_id, raw in zip(ids, packed, strict=True):
+        try:
+            mark = _mark(raw or b"")
+        except _UNREADABLE:
+            continue  # reclaim takes it away
+        hold = Hold(job_id.decode(), mark.serial, mark.token.decode())
+        found.append(ExpiredHold(hold=hold, until=moment(mark.until), lease=mark.lease / _MILLION))
+    return Expired(now=moment(int(now)), holds=tuple(found))
+
+
+def reclaimed(reply: Sequence[bytes]) -> list[Hold]:
+    flat = [part.decode() for part in reply]
+    return [
+        Hold(job_id, int(serial), token)
+        for job_id, serial, token in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+    ]
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def recorded(reply: Sequence[int]) -> list[Recorded]:
+    return [_RECORDED[number] for number in reply]
+
+
+def kept(reply: Sequence[int]) -> list[Kept]:
+    return [_KEPT[number] for number in reply]
+
+
+def answers(reply: Sequence[bytes]) -> list[Answer]:
+    return [Answer(text.decode()) for text in reply]
+
+
+def workers(reply: Sequence[bytes | None]) -> list[WorkerInfo]:
+    """By id; one whose report cannot be read is not shown."""
+    shown: list[WorkerInfo] = []
+    for info in reply:
+        try:
+            shown.append(_workers.decode(info or b""))
+        except _UNREADABLE:
+            continue
+    return sorted(shown, key=lambda worker: worker.id)
+
+
+def counts(reply: Sequence[Any]) -> Counts:
+    paused = frozenset(name.decode() for name in reply[0])
+    stored: dict[str, dict[State, int]] = {queue: {} for queue in paused}
+    for field, number in _pairs(reply[1]):
+        stored.setdefault(field[1:], {})[STATES[int(field[0])]] = int(number)
+    due = {queue: int(number) for queue, number in _pairs(reply[2])}
+    by_queue = {
+        queue: _queue_counts(states, due.get(queue, 0)) for queue, states in sorted(stored.items())
+    }
+    each = by_queue.values()
+    return Counts(
+        pending=sum(queue.pending for queue in each),
+        scheduled=sum(queue.scheduled for queue in each),
+        blocked=sum(queue.blocked for queue in each),
+        processing=sum(queue.processing for queue in each),
+        completed=sum(queue.completed for queue in each),
+        failed=sum(queue.failed for queue in each),
+        cancelled=sum(queue.cancelled for queue in each),
+        by_queue=by_queue,
+        paused=paused,
+    )
+
+
+def _queue_counts(states: Mapping[State, int], due: int) -> Counts:
+    return Counts(
+        pending=due,
+        scheduled=states.get(State.PENDING, 0) - due,
+        blocked=states.get(State.BLOCKED, 0),
+        processing=states.get(State.PROCESSING, 0),
+        completed=states.get(State.COMPLETED, 0),
+        failed=states.get(State.FAILED, 0),
+        cancelled=states.get(State.CANCELLED, 0),
+    )
+
+
+def _pairs(flat: Sequence[Any]) -> list[tuple[str, Any]]:
+    names = [name.decode() for name in flat[::2]]
+    return list(zip(names, flat[1::2], strict=True))

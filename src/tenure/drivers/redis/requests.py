@@ -1,0 +1,221 @@
+"""How values become the arguments of scripts. Pure; payloads and results pass as they are.
+
+What each script takes, and in which order, stands at the top of its file.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+import msgspec
+
+from tenure.drivers.redis.client import Argument
+from tenure.outcomes import (
+    Cancelled,
+    Completed,
+    Failed,
+    Failure,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+    outcome_digest,
+)
+from tenure.states import State
+from tenure.types import (
+    ClaimRequest,
+    Hold,
+    JobFilter,
+    Move,
+    NewJob,
+    Retention,
+    Retry,
+    content_digest,
+)
+
+__all__ = [
+    "STATES",
+    "claimed",
+    "filtered",
+    "group",
+    "holds",
+    "micros",
+    "moves",
+    "now_or_empty",
+    "reclaimed",
+    "retained",
+    "retries",
+    "settled",
+    "span",
+]
+
+# By their number in a mark, which is stored for ever: append, never reorder.
+STATES = (
+    State.PENDING,
+    State.BLOCKED,
+    State.PROCESSING,
+    State.COMPLETED,
+    State.FAILED,
+    State.CANCELLED,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_json = msgspec.json.Encoder()
+
+
+def micros(instant: datetime) -> int:
+    """Whole microseconds since the epoch; exact, which a float is not."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def span(seconds: float) -> int:
+    """Whole microseconds of a duration."""
+    return round(seconds * 1_000_000)
+
+
+def now_or_empty(now: datetime | None) -> Argument:
+    """The first argument of every script: empty means the server's clock."""
+    return "" if now is None else micros(now)
+
+
+def group(jobs: Sequence[NewJob]) -> list[Argument]:
+    """One group of enqueue."""
+    arguments: list[Argument] = [len(jobs)]
+    for job in jobs:
+        arguments += (
+            job.id,
+            job.name,
+            job.queue,
+            job.priority,
+            "" if job.at is None else micros(job.at),
+            0 if job.delay is None else span(job.delay),
+            content_digest(job).hex(),
+            len(job.payload),
+            _head(job) + b"\n" + job.payload,
+        )
+    return arguments
+
+
+def _head(job: NewJob) -> bytes:
+    """What never changes and no script needs to know, as JSON, which has no line break in it."""
+    if job.max_attempts is None and job.timeout is None and not job.headers:
+        return b""
+    return _json.encode((job.max_attempts, job.timeout, job.headers))
+
+
+def claimed(request: ClaimRequest) -> list[Argument]:
+    """A claim."""
+    arguments: list[Argument] = [
+        request.token,
+        span(request.lease),
+        request.limit,
+        request.max_bytes,
+        int(request.again),
+    ]
+    for queue in request.queues:
+        arguments += (queue.name, queue.limit)
+    return arguments
+
+
+def settled(items: Sequence[tuple[Hold, Outcome]]) -> list[Argument]:
+    """The items of record."""
+    arguments: list[Argument] = [len(items)]
+    for hold, outcome in items:
+        arguments += (hold.job_id, hold.serial, hold.token, outcome_digest(outcome))
+        arguments += _ending(outcome)
+    return arguments
+
+
+def _ending(outcome: Outcome) -> tuple[Argument, Argument, Argument]:
+    """Kind, delay, and failure or result of an outcome."""
+    match outcome:
+        case Completed(result=result):
+            return ("completed", "", "") if result is None else ("returned", "", result)
+        case Failed(failure=failure, started=started):
+            return ("failed" if started else "unstarted_failed", "", failure_text(failure))
+        case Cancelled(started=started):
+            return ("cancelled" if started else "unstarted_cancelled", "", "")
+        case Retried(delay=delay, failure=failure):
+            return ("retried", span(delay), failure_text(failure))
+        case Snoozed(delay=delay):
+            return ("snoozed", span(delay), "")
+        case Released(delay=delay):
+            return ("released", "" if delay is None else span(delay), "")
+        case _:
+            assert_never(outcome)
+
+
+def failure_text(failure: Failure) -> bytes:
+    """A failure as JSON, whatever its message holds.
+
+    A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
+    since a failure that cannot be stored would leave its job running for ever.
+    """
+    try:
+        return _json.encode(failure)
+    except UnicodeEncodeError:
+        parts = msgspec.structs.asdict(failure)
+        return _json.encode(
+            {
+                name: value.encode("utf-8", "backslashreplace").decode()
+                if isinstance(value, str)
+                else value
+                for name, value in parts.items()
+            }
+        )
+
+
+def holds(given: Sequence[Hold]) -> list[Argument]:
+    """Holds, three arguments each."""
+    arguments: list[Argument] = []
+    for hold in given:
+        arguments += (hold.job_id, hold.serial, hold.token)
+    return arguments
+
+
+def reclaimed(limit: int, delays: Sequence[float], only: Sequence[Hold] | None) -> list[Argument]:
+    """A reclaim."""
+    given = ["*"] if only is None else holds(only)
+    return [limit, len(delays), *map(span, delays), *given]
+
+
+def retries(items: Sequence[Retry]) -> list[Argument]:
+    """The items of retry."""
+    arguments: list[Argument] = []
+    for item in items:
+        arguments += (item.job_id, _or_empty(item.serial))
+    return arguments
+
+
+def moves(items: Sequence[Move]) -> list[Argument]:
+    """The items of move."""
+    arguments: list[Argument] = []
+    for item in items:
+        arguments += (
+            item.job_id,
+            _or_empty(item.queue),
+            "" if item.at is None else micros(item.at),
+            _or_empty(item.priority),
+            _or_empty(item.serial),
+        )
+    return arguments
+
+
+def filtered(which: JobFilter) -> list[Argument]:
+    """A filter."""
+    state = None if which.state is None else STATES.index(which.state)
+    return [_or_empty(state), _or_empty(which.queue), _or_empty(which.name)]
+
+
+def retained(retention: Retention) -> list[Argument]:
+    """What prune keeps."""
+    ages = (retention.completed, retention.failed, retention.cancelled)
+    return [
+        *("" if age is None else span(age) for age in ages),
+        _or_empty(retention.completed_count),
+    ]
+
+
+def _or_empty(value: Argument | None) -> Argument:
+    return "" if value is None else value

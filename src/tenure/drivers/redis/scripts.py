@@ -1,0 +1,60 @@
+"""The Lua of this driver, by name, and the keys that a namespace gives to it.
+
+Each script is a file that says what it takes and answers; a line `-- uses: a, b` puts the parts of
+those names before it. Loads text and nothing else: no value ever becomes part of a script, so that
+a server keeps each one under its digest.
+
+*Keys.* All keys of a store share the hash tag `{namespace}`, and so one slot: every script may
+touch any of them, on a single server and in a cluster. Which ones it touches depends on what it
+reads (the queue of a job, say), so they cannot all be declared; the slot of those that are declared
+is theirs too, and that is what a cluster goes by. Beside `schema` a key is declared that never
+exists. While a slot is moved to another node, its keys are partly here and partly there, and a
+script that ran in between would take what has left for missing. A node that moves or receives a
+slot refuses commands of several keys of which one is missing (ASK, TRYAGAIN), so no script ever
+runs then: the store is unavailable until the slot has arrived.
+"""
+
+from hashlib import sha1
+from pathlib import Path
+
+from msgspec import Struct
+
+__all__ = ["SCHEMA_VERSION", "Keys", "Script", "script"]
+
+SCHEMA_VERSION = 1
+
+_HERE = Path(__file__).parent / "lua"
+_USES = "-- uses:"
+
+
+class Script(Struct, frozen=True):
+    """A script's text, and the digest under which a server keeps it."""
+
+    name: str
+    text: str
+    digest: str
+
+
+class Keys:
+    """The names of the keys of one store that are needed outside of scripts."""
+
+    def __init__(self, namespace: str) -> None:
+        self._base = f"{{{namespace}}}:"
+        self.declared = (f"{self._base}schema", f"{self._base}absent")
+
+    def wake(self, queue: str) -> str:
+        """The stream that tells of jobs in a queue."""
+        return f"{self._base}wake:{queue}"
+
+
+def script(name: str) -> Script:
+    """Compose `lua/<name>.lua` with the parts that it uses."""
+    text = (_HERE / f"{name}.lua").read_text(encoding="utf-8")
+    parts = [
+        (_HERE / "parts" / f"{part.strip()}.lua").read_text(encoding="utf-8")
+        for line in text.splitlines()
+        if line.startswith(_USES)
+        for part in line.removeprefix(_USES).split(",")
+    ]
+    whole = "\n".join([*parts, text])
+    return Script(name, whole, sha1(whole.encode(), usedforsecurity=False).hexdigest())
