@@ -73,6 +73,7 @@ def new_job(
 
     `path` is where the call stands, such as `calls[3].`, for the errors.
     """
+    _check_call(path, call)
     if call.delay is not None and call.at is not None:
         raise InvalidJob(f"{path}at", "must not be given together with delay: choose one")
     try:
@@ -100,3 +101,8 @@ def new_job(
         payload=payload,
         **fields,
     )
+
+
+def _check_call(path: str, call: object) -> None:
+    if not isinstance(call, Call):
+        raise InvalidJob(path.rstrip("."), f"must be a tenure.Call, got {type(call).__name__}")

@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from tenure.errors import SerializationError
+from tenure.shown import shown
 
 __all__ = ["MAX_DEPTH", "decode", "encode"]
 
@@ -121,7 +122,7 @@ def _items(item: list[object]) -> Iterator[tuple[str, object]]:
 def _entries(path: str, item: dict[object, object]) -> Iterator[tuple[str, object]]:
     for key, inner in item.items():
         if not isinstance(key, str):
-            raise SerializationError(f"{path}: keys must be text, got {key!r}", path=path)
+            raise SerializationError(f"{path}: keys must be text, got {shown(key)}", path=path)
         _check_text(f"{path} key {key!a}", key)
         yield (f".{key}" if key.isidentifier() else f"[{key!r}]"), inner
 

@@ -21,6 +21,7 @@ what to do.
 from collections.abc import Sequence
 
 from tenure.outcomes import Failure
+from tenure.shown import shown
 
 __all__ = [
     "DuplicateJob",
@@ -103,7 +104,7 @@ class InvalidConfiguration(QueueError, ValueError):
     """`option` was given `value`; `rule` is what it must be."""
 
     def __init__(self, option: str, value: object, rule: str) -> None:
-        super().__init__(f"{option} {rule}, got {value!r}")
+        super().__init__(f"{option} {rule}, got {shown(value)}")
         self.option = option
         self.value = value
         self.rule = rule
@@ -131,7 +132,7 @@ class JobNotFound(QueueError, LookupError):
     """No job has this id, or no longer."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"no job has the id {job_id!r}; it may have been deleted or pruned")
+        super().__init__(f"no job has the id {shown(job_id)}; it may have been deleted or pruned")
         self.job_id = job_id
 
 

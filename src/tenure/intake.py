@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from tenure.errors import InvalidConfiguration, InvalidJob
+from tenure.shown import shown
 
 __all__ = [
     "DEFAULT_PAYLOAD_LIMIT",
@@ -71,9 +72,9 @@ def check_delay(path: str, value: object) -> float:
     except InvalidConfiguration as error:
         if error.value == -math.inf:
             return 0.0
-        raise InvalidJob(path, f"{error.rule}, got {_shown(value)}") from None
+        raise InvalidJob(path, f"{error.rule}, got {shown(value)}") from None
     if delay > _TEN_YEARS.total_seconds():
-        raise InvalidJob(path, f"must be at most ten years, got {_shown(value)}")
+        raise InvalidJob(path, f"must be at most ten years, got {shown(value)}")
     return max(0.0, delay)
 
 
@@ -96,13 +97,13 @@ def check_at(path: str, value: object, now: datetime) -> datetime:
 
 def check_priority(path: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -100 <= value <= 100:
-        raise InvalidJob(path, f"must be a whole number from -100 to 100, got {_shown(value)}")
+        raise InvalidJob(path, f"must be a whole number from -100 to 100, got {shown(value)}")
     return value
 
 
 def check_max_attempts(path: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
-        raise InvalidJob(path, f"must be a whole number from 1 to 10,000, got {_shown(value)}")
+        raise InvalidJob(path, f"must be a whole number from 1 to 10,000, got {shown(value)}")
     return value
 
 
@@ -110,9 +111,9 @@ def check_timeout(path: str, value: object) -> float:
     try:
         timeout = seconds(path, value)
     except InvalidConfiguration as error:
-        raise InvalidJob(path, f"{error.rule}, got {_shown(value)}") from None
+        raise InvalidJob(path, f"{error.rule}, got {shown(value)}") from None
     if timeout <= 0:
-        raise InvalidJob(path, f"must be greater than 0 seconds, got {_shown(value)}")
+        raise InvalidJob(path, f"must be greater than 0 seconds, got {shown(value)}")
     return timeout
 
 
@@ -123,7 +124,7 @@ def check_headers(path: str, value: object) -> Mapping[str, str]:
     total = 0
     headers: dict[str, str] = {}
     for key, text in cast("Mapping[object, object]", value).items():
-        name = check_name(f"{path} name {_shown(key)}", key)
+        name = check_name(f"{path} name {shown(key)}", key)
         place = f"{path}[{name!r}]"
         if not isinstance(text, str):
             raise InvalidJob(place, f"must be text, got {type(text).__name__}")
@@ -137,12 +138,3 @@ def check_headers(path: str, value: object) -> Mapping[str, str]:
     if total > MAX_HEADERS_BYTES:
         raise InvalidJob(path, f"must be at most {MAX_HEADERS_BYTES:,} bytes, got {total:,}")
     return headers
-
-
-def _shown(value: object) -> str:
-    """The value in a message: never long, and never an error of its own."""
-    try:
-        text = repr(value)
-    except Exception:  # its own __repr__, or a number with too many digits
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 80 else text[:79] + "…"

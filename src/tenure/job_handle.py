@@ -7,6 +7,7 @@ from typing import Any
 from tenure.clock import Clock
 from tenure.errors import JobCancelled, JobFailed, SerializationError
 from tenure.intake import seconds
+from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import Damaged, Job
 
@@ -51,11 +52,12 @@ class JobHandle:
                             f"the stored result of job {self.id} does not decode", job_id=self.id
                         )
                     return job.result
-                case State.FAILED if job.error is not None:
-                    raise JobFailed(job.id, job.name, job.error.attempt, job.error)
+                case State.FAILED:
+                    failure = job.error or _unreadable(job)
+                    raise JobFailed(job.id, job.name, failure.attempt, failure)
                 case State.CANCELLED:
                     raise JobCancelled(job.id)
-                case _:
+                case State.PENDING | State.BLOCKED | State.PROCESSING:
                     pass
             if end is not None:
                 left = end - clock.monotonic()
@@ -67,3 +69,12 @@ class JobHandle:
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"
+
+
+def _unreadable(job: Job[Any]) -> Failure:
+    return Failure(
+        kind="damaged",
+        message="the stored error of the job does not decode",
+        at=job.finished_at or job.updated_at,
+        attempt=job.attempt,
+    )

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, overload
 
 from tenure import drivers
+from tenure.answering import answered, may_exist
 from tenure.call import Call, new_job
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Capability, Driver
@@ -249,7 +250,8 @@ class Queue:
 
     async def get(self, job_id: str) -> Job[Any]:
         """The job as it is stored now. Raises `JobNotFound`."""
-        job = await (await self.driver()).get(job_id)
+        driver = await self.driver()
+        job = await driver.get(job_id) if may_exist(job_id) else None
         if job is None:
             raise JobNotFound(job_id)
         return decoded(job)
@@ -267,9 +269,13 @@ class Queue:
 
         The store is searched in bounded steps, so that a rare match costs no one else anything.
         """
-        if isinstance(limit, bool) or not 1 <= limit <= 1000:
+        if type(limit) is not int or not 1 <= limit <= 1000:
             raise InvalidConfiguration("limit", limit, "must be from 1 to 1,000")
-        which = JobFilter(state=_state(state), queue=queue, name=name)
+        which = JobFilter(
+            state=_state(state),
+            queue=None if queue is None else check_name("queue", queue),
+            name=None if name is None else check_name("name", name),
+        )
         driver = await self.driver()
         jobs: tuple[Job[Any], ...] = ()
         while True:
@@ -300,9 +306,12 @@ class Queue:
         | `unknown` | does not exist; nothing is left behind |
         """
         driver = await self.driver()
-        ids = _ids(job_ids)
-        answers, _ = await self._store.repeat(lambda: driver.cancel(ids))
-        return _one_or_all(job_ids, answers)
+
+        async def ask(ids: Sequence[str]) -> Sequence[Answer]:
+            answers, _ = await self._store.repeat(lambda: driver.cancel(ids))
+            return answers
+
+        return await answered(job_ids, ask)
 
     @overload  # a str is an Iterable[str] too, and the first signature wins
     async def retry(self, job_ids: str) -> Answer: ...  # type: ignore[overload-overlap]
@@ -320,22 +329,25 @@ class Queue:
         | `unknown` | does not exist |
         """
         driver = await self.driver()
-        ids = _ids(job_ids)
-        # The serial makes a repeat harmless after the job has been run and failed once more.
-        jobs = [await driver.get(job_id) for job_id in ids]
-        items = [
-            Retry(job_id, job.serial if job else None)
-            for job_id, job in zip(ids, jobs, strict=True)
-        ]
-        answers, repeated = await self._store.repeat(lambda: driver.retry(items))
-        if repeated:
+
+        async def ask(ids: Sequence[str]) -> Sequence[Answer]:
+            # The serial makes a repeat harmless after the job has been run and failed once more.
+            jobs = [await driver.get(job_id) for job_id in ids]
+            items = [
+                Retry(job_id, job.serial if job else None)
+                for job_id, job in zip(ids, jobs, strict=True)
+            ]
+            answers, repeated = await self._store.repeat(lambda: driver.retry(items))
+            if not repeated:
+                return answers
             done = (Answer.LIVE, Answer.RUNNING)
             ended = [job is not None and job.state in _ENDED_BADLY for job in jobs]
-            answers = [
+            return [
                 Answer.DONE if was and answer in done else answer
                 for was, answer in zip(ended, answers, strict=True)
             ]
-        return _one_or_all(job_ids, answers)
+
+        return await answered(job_ids, ask)
 
     @overload  # a str is an Iterable[str] too, and the first signature wins
     async def delete(self, job_ids: str) -> Answer: ...  # type: ignore[overload-overlap]
@@ -351,11 +363,12 @@ class Queue:
         | `unknown` | does not exist |
         """
         driver = await self.driver()
-        ids = _ids(job_ids)
-        answers, repeated = await self._store.repeat(lambda: driver.delete(ids))
-        if repeated:
-            answers = [Answer.DONE if a is Answer.UNKNOWN else a for a in answers]
-        return _one_or_all(job_ids, answers)
+
+        async def ask(ids: Sequence[str]) -> Sequence[Answer]:
+            answers, repeated = await self._store.repeat(lambda: driver.delete(ids))
+            return [Answer.DONE if repeated and a is Answer.UNKNOWN else a for a in answers]
+
+        return await answered(job_ids, ask)
 
     async def pause(self, queue: str) -> None:
         """Let no worker claim from this queue any more; running jobs go on."""
@@ -382,16 +395,6 @@ def _state(state: State | str | None) -> State | None:
         return None if state is None else State(state)
     except ValueError:
         raise InvalidConfiguration("state", state, f"must be one of {', '.join(State)}") from None
-
-
-def _ids(job_ids: str | Iterable[str]) -> Sequence[str]:
-    return [job_ids] if isinstance(job_ids, str) else [*dict.fromkeys(job_ids)]
-
-
-def _one_or_all(
-    job_ids: str | Iterable[str], answers: Sequence[Answer]
-) -> Answer | Sequence[Answer]:
-    return answers[0] if isinstance(job_ids, str) else answers
 
 
 def _refuse_repeated_ids(jobs: Sequence[NewJob]) -> None:

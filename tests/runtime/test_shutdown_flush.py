@@ -1,7 +1,9 @@
 """W23: what is on its way when a worker is shut down: outcomes, claims, prefetched jobs."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,3 +159,35 @@ async def test_w23_workers_may_be_started_and_stopped_again_and_again(jobs: int)
         counts = await world.queue.counts()
         assert (counts.completed, counts.pending, counts.processing) == (jobs, 0, 0)
         assert sorted(set(done)) == list(range(jobs))
+
+
+@each_store
+async def test_w23_a_claim_that_loses_its_answer_while_jobs_are_cancelled_is_put_back(
+    store: str, tmp_path: Path
+) -> None:
+    """W23: in every stage of the end, not only while it drains."""
+    async with open_world(store, tmp_path) as world:
+        work = Work(world)
+        worker = quiet_worker(world)
+        worker.register("work", work)
+        job = await world.queue.dispatch("work")
+        answered = asyncio.Event()
+
+        async def lose(call: Callable[[], Awaitable[Any]]) -> Any:
+            await call()
+            await answered.wait()
+            world.driver.hooks.pop("claim", None)
+            raise unreachable(ambiguous=True)
+
+        world.driver.hooks["claim"] = lose
+        handle = worker.run()
+        await world.settle()
+        assert await world.state(job) == "processing"
+        ending = asyncio.create_task(handle.shutdown(0.0))
+        await world.settle()
+        answered.set()
+        await world.until(ending.done)
+        record = await world.job(job)
+        assert (record.state, record.attempt) == ("pending", 0)
+        assert isinstance(ending.result(), tenure.StoreUnavailable)
+        assert work.starts == 0

@@ -31,7 +31,7 @@ async def test_a_failing_job_is_retried_after_its_backoff() -> None:
         starts: list[int] = []
 
         @worker.handler("flaky", retry=tenure.RetryPolicy(max_attempts=3, base=10, jitter=False))
-        def flaky(payload: None, job: tenure.RunningJob) -> str:
+        async def flaky(payload: None, job: tenure.RunningJob) -> str:
             starts.append(job.attempt)
             if job.attempt < 3:
                 raise ValueError("not yet")
@@ -40,11 +40,11 @@ async def test_a_failing_job_is_retried_after_its_backoff() -> None:
         async with worker.run() as handle:
             job = await world.queue.dispatch("flaky")
             await world.advance(1.0)
-            await world.until(lambda: starts == [1])
+            assert starts == [1]
             await world.advance(9.5)
-            await world.until(lambda: starts == [1, 2])
+            assert starts == [1, 2]
             await world.advance(20.5)
-            await world.until(lambda: starts == [1, 2, 3])
+            assert starts == [1, 2, 3]
             assert isinstance(await handle.next_error(), tenure.JobFailed)
             await world.settle()
             assert await world.state(job) == "completed"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,6 +15,8 @@ from tenure.drivers.sqlite import SqliteDriver
 from tenure.testing import ManualClock
 
 __all__ = ["Interposed", "World", "each_store", "open_world"]
+
+T = TypeVar("T")
 
 each_store = pytest.mark.parametrize("store", ["memory", "sqlite"])
 
@@ -42,6 +44,17 @@ class World:
                 return
             await asyncio.sleep(0.001)
         raise AssertionError("it did not happen")
+
+    async def run(self, call: Awaitable[T]) -> T:
+        """The result of a call, with as much time going by as it takes, up to two minutes."""
+        task = asyncio.ensure_future(call)
+        for _ in range(2400):
+            await self.clock.settle()
+            if task.done():
+                return task.result()
+            await self.clock.advance(0.05)
+        task.cancel()
+        raise AssertionError("it did not end")
 
     async def job(self, handle: tenure.JobHandle) -> tenure.Job[Any]:
         return await self.queue.get(handle.id)

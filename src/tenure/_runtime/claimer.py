@@ -12,6 +12,7 @@ from secrets import token_hex
 from msgspec.structs import replace
 
 from tenure._runtime.executor import Executor
+from tenure._runtime.failures import describe
 from tenure._runtime.loop import Backoff, first_of
 from tenure._runtime.recorder import Finished, Recorder
 from tenure._runtime.report import Reporter
@@ -167,7 +168,7 @@ class Claimer:
             self.failed(request, error, report=True)
             return
         except (Exception, asyncio.CancelledError) as error:
-            unsure = StoreUnavailable(f"the claim broke off: {error!r}", ambiguous=True)
+            unsure = StoreUnavailable(f"the claim broke off: {describe(error)}", ambiguous=True)
             self.failed(request, unsure, report=False)
             if isinstance(error, asyncio.CancelledError):
                 raise

@@ -11,6 +11,7 @@ from typing import Any
 
 from tenure._runtime.claimer import Claimer
 from tenure._runtime.executor import Executor
+from tenure._runtime.failures import describe
 from tenure._runtime.keeper import Keeper
 from tenure._runtime.loop import Backoff, Loop
 from tenure._runtime.recorder import Recorder
@@ -157,7 +158,7 @@ class Lifecycle:
                 return
             except Exception as error:
                 # A defect of the driver, or no thread to be had. No job has been taken yet.
-                failure = RuntimeUnavailable(f"the worker could not start: {error!r}")
+                failure = RuntimeUnavailable(f"the worker could not start: {describe(error)}")
                 failure.__cause__ = error
                 self.reporter.report(failure)
                 self.request_stop(0.0)
@@ -218,19 +219,24 @@ class Lifecycle:
 
     async def _drain(self) -> None:
         """Let running handlers finish, cancel the rest, write what is left, within the bound."""
-        assert self._claimer is not None
         assert self._executor is not None
         self._slots.watch = self._changed.set
-        self._claimer.recover()
-        while not self._idle() and (left := self._drain_left()) > 0:
-            await self._wait_changed(left)
-            self._claimer.recover()
+        await self._settle(self._drain_left)
         if not self._idle():
             self._executor.stop_all()
-        bound = self._clock.monotonic() + _CANCEL_BUDGET
-        while not self._idle() and (left := bound - self._clock.monotonic()) > 0:
-            await self._wait_changed(left)
+        await self._settle(self._budget())
         self._abandon()
+
+    async def _settle(self, left: Callable[[], float]) -> None:
+        """Wait until nothing is running or unwritten, as long as there is time left.
+
+        A claim whose answer was lost is asked for once more, to put back what it took.
+        """
+        assert self._claimer is not None
+        self._claimer.recover()
+        while not self._idle() and (timeout := left()) > 0:
+            await self._wait_changed(timeout)
+            self._claimer.recover()
 
     def _idle(self) -> bool:
         return self._slots.empty
@@ -238,6 +244,10 @@ class Lifecycle:
     def _drain_left(self) -> float:
         assert self._drain_until is not None
         return self._drain_until - self._clock.monotonic()
+
+    def _budget(self) -> Callable[[], float]:
+        end = self._clock.monotonic() + _CANCEL_BUDGET
+        return lambda: end - self._clock.monotonic()
 
     async def _wait_changed(self, timeout: float) -> None:
         self._changed.clear()
@@ -287,14 +297,10 @@ class Lifecycle:
             return
         self._slots.watch = self._changed.set
         self._claimer.close()
-        bound = self._clock.monotonic() + _CANCEL_BUDGET
         # The loops were cancelled together with us; the writing one is still needed.
         writer = self._loop.create_task(self._write_rest())
         try:
-            self._claimer.recover()
-            while not self._idle() and (left := bound - self._clock.monotonic()) > 0:
-                await self._wait_changed(left)
-                self._claimer.recover()
+            await self._settle(self._budget())
         finally:
             writer.cancel()
             await asyncio.wait([writer])

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
+from tenure._runtime.failures import describe
 from tenure._runtime.loop import Backoff
 from tenure._runtime.report import Reporter
 from tenure._runtime.slots import Slots
@@ -171,7 +172,7 @@ class Recorder:
             return self._refused(items, error)
         except BaseException as error:
             self._put_back(items)
-            unsure = StoreUnavailable(f"the exchange broke off: {error!r}", ambiguous=True)
+            unsure = StoreUnavailable(f"the exchange broke off: {describe(error)}", ambiguous=True)
             claims.failed(request, unsure, report=False)
             raise
         self._answered(items, exchanged.recorded)

@@ -21,12 +21,13 @@ def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[
     unknown scheme and for a store whose package is not installed; an unknown option, or one with a
     value that cannot be, is refused when a driver is built.
     """
+    _check_text(url)
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except (ValueError, AttributeError, TypeError):
+    except ValueError:
         raise InvalidConfiguration(
-            "url", _shown(url), "must be a store URL such as 'sqlite:///jobs.db'"
+            "url", _without_secrets(url), "must be a store URL such as 'sqlite:///jobs.db'"
         ) from None
     names = [name for name, _ in query]
     for name, value in [*query, *options.items()]:
@@ -39,7 +40,9 @@ def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[
         close = get_close_matches(parts.scheme, _SCHEMES, n=1)
         hint = f"; did you mean {close[0]}://?" if close else ""
         raise InvalidConfiguration(
-            "url", _shown(url), f"must start with {' or '.join(f'{s}://' for s in _SCHEMES)}{hint}"
+            "url",
+            _without_secrets(url),
+            f"must start with {' or '.join(f'{s}://' for s in _SCHEMES)}{hint}",
         )
     return find(parts, dict(query), options, clock)
 
@@ -55,7 +58,9 @@ def _memory(
 
     if parts.netloc or parts.path:
         raise InvalidConfiguration(
-            "url", _shown(parts.geturl()), "must be just 'memory://': each has its own store"
+            "url",
+            _without_secrets(parts.geturl()),
+            "must be just 'memory://': each has its own store",
         )
     return _builder(MemoryDriver, (), {**query, **options}, clock)
 
@@ -69,7 +74,7 @@ def _sqlite(
     if parts.netloc or len(path) < 2:
         raise InvalidConfiguration(
             "url",
-            _shown(parts.geturl()),
+            _without_secrets(parts.geturl()),
             "must be 'sqlite:///relative.db' or 'sqlite:////absolute.db'",
         )
     return _builder(SqliteDriver, (path[1:],), {**query, **options}, clock)
@@ -110,6 +115,11 @@ _SCHEMES: Mapping[str, Callable[[SplitResult, _Query, _Options, Clock], Callable
 }
 
 
+def _check_text(url: object) -> None:
+    if not isinstance(url, str):
+        raise InvalidConfiguration("url", url, "must be a store URL such as 'sqlite:///jobs.db'")
+
+
 @contextmanager
 def _extra(name: str, parts: SplitResult) -> Generator[None]:
     """Import what an optional package is for; say which extra brings it where it is missing."""
@@ -120,14 +130,14 @@ def _extra(name: str, parts: SplitResult) -> Generator[None]:
             raise
         raise InvalidConfiguration(
             "url",
-            _shown(parts.geturl()),
+            _without_secrets(parts.geturl()),
             f"needs the package {error.name}, which is not installed: pip install 'tenure[{name}]'",
         ) from error
 
 
-def _shown(url: object) -> str:
+def _without_secrets(url: str) -> str:
     """A URL for a message: no password in it."""
-    scheme, sep, rest = str(url).partition("://")
+    scheme, sep, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{sep}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
 
