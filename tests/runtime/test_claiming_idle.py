@@ -46,12 +46,14 @@ def times_of(world: World, *operations: str) -> list[float]:
     return times
 
 
-async def idle_again(world: World) -> None:
-    """Let the worker hear of what was just dispatched, and ask for the next due time."""
+async def heard(world: World, **options: Any) -> tenure.JobHandle:
+    """Dispatch a job, and let the worker hear of it and ask for the next due time."""
     before = Counter(world.driver.calls)
+    job = await world.queue.dispatch("work", **options)
     await world.until(lambda: world.driver.calls.count("claim") > before["claim"])
     await world.advance(0.02)
     assert world.driver.calls.count("next_due") > before["next_due"]
+    return job
 
 
 def gaps(times: list[float]) -> list[float]:
@@ -118,8 +120,7 @@ async def test_w08_a_delayed_job_starts_at_its_instant_on_an_idle_worker(
         worker, starts = noting(world, poll_interval=60.0)
         async with running(world, worker):
             await world.advance(61.0)
-            job = await world.queue.dispatch("work", delay=7.5)
-            await idle_again(world)
+            job = await heard(world, delay=7.5)
             await world.advance(7.47)
             assert starts == []
             assert (await world.queue.counts()).scheduled == 1
@@ -136,8 +137,7 @@ async def test_w08_an_earlier_due_time_that_comes_later_is_seen(store: str, tmp_
         await world.queue.dispatch("work", delay=40.0)
         async with running(world, worker):
             await world.advance(1.0)
-            await world.queue.dispatch("work", delay=10.0)
-            await idle_again(world)
+            await heard(world, delay=10.0)
             await world.advance(60.0)
             assert starts == pytest.approx([11.0, 40.0], abs=0.001)
 
