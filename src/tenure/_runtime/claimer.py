@@ -1,8 +1,7 @@
-"""Decides when to claim and how many, and judges what comes back before anything starts.
+"""Decides when to claim and how many, and what to do when a claim fails.
 
 It asks for as many jobs as there are free slots and never for more. The claim itself goes out
-through the recorder's loop, alone or with outcomes. It must not run a handler, and what it does not
-start it puts back or ends in the same moment.
+through the recorder's loop, alone or with outcomes; what it brings is for `judge.py` to look at.
 """
 
 import asyncio
@@ -11,20 +10,18 @@ from secrets import token_hex
 
 from msgspec.structs import replace
 
-from tenure._runtime.executor import Executor
 from tenure._runtime.failures import describe
+from tenure._runtime.judge import Judge
 from tenure._runtime.loop import Backoff, first_of
-from tenure._runtime.recorder import Finished, Recorder
+from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.settings import WorkerSettings
-from tenure._runtime.slots import Prefetched, Slots
-from tenure._runtime.unhandled import UnhandledNames
+from tenure._runtime.slots import Slots
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
-from tenure.errors import HandlerNotFound, JobFailed, QueueError, StoreUnavailable
+from tenure.errors import QueueError, StoreUnavailable
 from tenure.events import JobClaimed
-from tenure.handlers import HandlerSpec, nearest
-from tenure.outcomes import Cancelled, Failed, Failure, Outcome, Released
+from tenure.handlers import HandlerSpec
 from tenure.types import Claim, ClaimRequest, QueueLimit
 
 __all__ = ["Claimer"]
@@ -45,27 +42,23 @@ class Claimer:
         handlers: Mapping[str, HandlerSpec],
         slots: Slots,
         recorder: Recorder,
-        executor: Executor,
+        judge: Judge,
         reporter: Reporter,
         clock: Clock,
         spawn: Callable[[Coroutine[object, object, None], str], "asyncio.Task[None]"],
     ) -> None:
         self._driver = driver
         self._settings = settings
-        self._handlers = handlers
         self._slots = slots
         self._recorder = recorder
-        self._executor = executor
+        self._judge = judge
         self._reporter = reporter
         self._clock = clock
         self._spawn = spawn
         can = driver.capabilities
         self._can_wait = Capability.WAIT in can
         self._can_ask_due = Capability.NEXT_DUE in can
-        self._can_delay = Capability.DELAY in can and Capability.RELEASE in can
-        self._can_release = Capability.RELEASE in can
         self._names = frozenset(handlers) if Capability.NAMES in can else None
-        self._unhandled = UnhandledNames()
         self._backoff = Backoff(
             settings.poll_interval, max(settings.poll_interval, _LONGEST_BACKOFF)
         )
@@ -124,7 +117,7 @@ class Claimer:
         for claim in claims:
             if listening:
                 self._reporter.emit(JobClaimed(job=claim.job, hold=claim.hold))
-            self._judge(claim, sent)
+            self._judge.judge(claim, sent)
         if full and not self._closed:
             self.want()
         else:
@@ -277,85 +270,6 @@ class Claimer:
             wait = (due - self._clock.now()).total_seconds()
             self._due = self._clock.monotonic() + max(0.0, wait)
 
-    # --- what to do with a claim ----------------------------------------------------------------
-
-    def _judge(self, claim: Claim, sent: float) -> None:
-        job = claim.job
-        if self._closed:
-            self._release(claim, "worker shutdown before dispatch", "release_claim_after_shutdown")
-        elif self._clock.monotonic() - sent >= self._settings.lease:
-            self._release(
-                claim, "the claim was answered after its lease had run out", "release_late_claim"
-            )
-        elif job.cancel_requested:
-            self._end(claim, Cancelled("cancel requested", started=False), "cancel")
-        elif claim.damage is not None:
-            self._fail(claim, "damaged", f"the stored record is damaged: {claim.damage}")
-        elif (spec := self._handlers.get(job.name)) is None:
-            self._put_back_unhandled(claim)
-        elif (problem := self._exhausted(claim, spec)) is not None:
-            self._fail(claim, "stalled", problem)
-        elif self._slots.may_start:
-            self._executor.start(claim, spec)
-        else:
-            self._slots.ready.append(Prefetched(claim, spec, sent))
-
-    def start_ready(self) -> None:
-        """Start prefetched claims while slots are free; put back those that waited too long."""
-        while self._slots.ready and self._slots.may_start and not self._closed:
-            waiting = self._slots.ready.popleft()
-            age = self._clock.monotonic() - max(waiting.sent, self._executor.kept_at)
-            if age >= self._settings.lease:
-                self._release(
-                    waiting.claim,
-                    "its lease had run out before a slot was free",
-                    "release_late_claim",
-                )
-            else:
-                self._executor.start(waiting.claim, waiting.spec)
-
-    def _exhausted(self, claim: Claim, spec: HandlerSpec) -> str | None:
-        """Why the job may not be started again, or None. Crashes and failures count apart."""
-        if claim.stalls >= self._settings.max_stalls:
-            return (
-                f"stalled {claim.stalls} times: each time its worker was lost or its lease ran out"
-            )
-        bound = attempts_bound(claim, spec)
-        if bound is not None and claim.attempt > bound:
-            return f"worker lost on attempt {claim.attempt - 1} of {bound}"
-        return None
-
-    def _put_back_unhandled(self, claim: Claim) -> None:
-        now = self._clock.monotonic()
-        name = claim.job.name
-        delay = self._unhandled.delay(name, now)
-        error = None
-        if self._unhandled.should_report(name, now):
-            error = HandlerNotFound(name, claim.job.id, nearest(name, self._handlers))
-        if self._can_delay:
-            self._end(claim, Released("no handler here", delay), "release_unhandled", error)
-        else:
-            failure = self._failure(claim, "no_handler", f"no handler is registered for {name!r}")
-            self._end(claim, Failed(failure, started=False), "release_unhandled", error)
-
-    def _release(self, claim: Claim, reason: str, operation: str) -> None:
-        if self._can_release:
-            self._end(claim, Released(reason), operation)
-
-    def _fail(self, claim: Claim, kind: str, message: str) -> None:
-        failure = self._failure(claim, kind, message)
-        error = JobFailed(claim.job.id, claim.job.name, claim.attempt, failure)
-        operation = "fail_stalled" if kind == "stalled" else "fail"
-        self._end(claim, Failed(failure, started=False), operation, error)
-
-    def _failure(self, claim: Claim, kind: str, message: str) -> Failure:
-        return Failure(kind=kind, message=message, at=self._clock.now(), attempt=claim.attempt - 1)
-
-    def _end(
-        self, claim: Claim, outcome: Outcome, operation: str, error: QueueError | None = None
-    ) -> None:
-        self._recorder.submit(Finished(claim, outcome, operation, error=error))
-
     # --- shutdown -------------------------------------------------------------------------------
 
     @property
@@ -366,11 +280,7 @@ class Claimer:
         """Claim no more. What a claim in flight returns is put back; so are prefetched jobs."""
         self._closed = True
         self._rested.set()
-        while self._slots.ready:
-            waiting = self._slots.ready.popleft()
-            self._release(
-                waiting.claim, "worker shutdown before dispatch", "release_claim_after_shutdown"
-            )
+        self._judge.close()
 
     def recover(self) -> None:
         """After `close`: ask once more for a claim whose answer was lost, to put it back."""
@@ -386,13 +296,6 @@ class Claimer:
         if self._hint is not None:
             self._hint.cancel()
         return self._hint
-
-
-def attempts_bound(claim: Claim, spec: HandlerSpec) -> int | None:
-    """The hard bound on starts, where one was given: at dispatch, else by the retry policy."""
-    if claim.job.max_attempts is not None:
-        return claim.job.max_attempts
-    return spec.retry.max_attempts if spec.retry is not None else None
 
 
 def _filled_by_size(request: ClaimRequest, claims: Sequence[Claim]) -> bool:

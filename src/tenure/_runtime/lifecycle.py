@@ -12,6 +12,7 @@ from typing import Any
 from tenure._runtime.claimer import Claimer
 from tenure._runtime.executor import Executor
 from tenure._runtime.failures import describe
+from tenure._runtime.judge import Judge
 from tenure._runtime.keeper import Keeper
 from tenure._runtime.loop import Backoff, Loop
 from tenure._runtime.recorder import Recorder
@@ -177,8 +178,8 @@ class Lifecycle:
             aborting=self._aborting,
             interrupted=self._interrupted,
         )
-        claimer = self._claimer = Claimer(
-            driver,
+        judge = Judge(
+            driver.capabilities,
             settings,
             self._handlers,
             slots,
@@ -186,10 +187,20 @@ class Lifecycle:
             executor,
             self.reporter,
             clock,
+        )
+        claimer = self._claimer = Claimer(
+            driver,
+            settings,
+            self._handlers,
+            slots,
+            recorder,
+            judge,
+            self.reporter,
+            clock,
             self._spawn,
         )
         recorder.claims = claimer
-        executor.slot_freed = claimer.start_ready
+        executor.slot_freed = judge.start_ready
         # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
         # tell the claimer, and a worker whose slots had all been taken would claim no more.
         slots.watch = recorder.wake
