@@ -10,7 +10,7 @@ importable from here; nothing is opened, started or registered by the import.
 """
 
 from tenure._runtime.handle import WorkerHandle
-from tenure._runtime.slots import RunningJob
+from tenure._runtime.running_job import RunningJob
 from tenure.call import Call
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Capability, Driver, KeeperHandle

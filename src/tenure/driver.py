@@ -66,6 +66,7 @@ class Capability(StrEnum):
     CONTROL = "control"  # cancel(), retry(), delete(), move(), purge(), pause()
     PRUNE = "prune"  # prune()
     PRESENCE = "presence"  # report(), workers()
+    WITHIN = "within"  # enqueue_within(), record_within()
     SHARED = "shared"  # one opened instance serves several event loops and threads at once
 
 
@@ -154,6 +155,25 @@ class Driver(ABC):
         except QueueError as error:
             return Exchanged(recorded=recorded, claims=(), error=error)
         return Exchanged(recorded=recorded, claims=tuple(claims))
+
+    async def enqueue_within(
+        self, jobs: Sequence[NewJob], connection: object
+    ) -> Sequence[Enqueued]:
+        """As `enqueue`, in the transaction that the caller has open on a connection of its own.
+
+        The jobs are stored when it commits, and are gone when it rolls back; waiting workers are
+        woken by the commit. Never commits, rolls back or closes what is the caller's, and leaves
+        its transaction usable whatever happens. With a blocking connection it never suspends, and
+        may be called on any thread. Raises `InvalidConfiguration` for a connection that is of
+        another kind, leads elsewhere, or is in no transaction.
+        """
+        raise Unsupported("within")
+
+    async def record_within(
+        self, items: Sequence[RecordItem], connection: object
+    ) -> Sequence[Recorded]:
+        """As `record`, in the caller's transaction; see `enqueue_within`."""
+        raise Unsupported("within")
 
     async def extend(
         self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None

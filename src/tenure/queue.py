@@ -163,6 +163,7 @@ class Queue:
         timeout: float | timedelta | None = None,
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
+        within: object | None = None,
     ) -> JobHandle:
         """Store one job; when this returns, the job is durable.
 
@@ -172,6 +173,12 @@ class Queue:
         included; not given, a failure or timeout is final. `timeout` limits one attempt. `headers`
         are text by name. An `id` of one's own makes the dispatch repeatable: the same id with the
         same content is stored once.
+
+        `within` is a connection of the caller's own to the store's database, in a transaction: the
+        job is stored when that commits, and never was when it rolls back. PostgreSQL takes
+        connections of psycopg, sync or async, and asyncpg; SQLite those of sqlite3 to the same
+        file; both also SQLAlchemy's sessions and connections over these. It is never committed,
+        rolled back, closed, or left unusable. Elsewhere `Unsupported` is raised.
 
         Raises `InvalidJob` with the path of what is wrong, `DuplicateJob` for an id with other
         content, `StoreError` when nothing was stored; on `StoreUnavailable(ambiguous=True)`, after
@@ -190,13 +197,19 @@ class Queue:
             id=id,
         )
         job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
-        await self._enqueue([job])
+        await self._enqueue([job], within)
         return self._handle(job)
 
     async def dispatch_many(
-        self, calls: Iterable[Call], *, progress: Callable[[int], None] | None = None
+        self,
+        calls: Iterable[Call],
+        *,
+        within: object | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> Sequence[JobHandle]:
         """Store many jobs, in chunks of 1,000: each chunk all or nothing.
+
+        In a transaction of the caller's, `within`, they are one chunk whatever their number.
 
         Every call is checked before the first is stored. `progress` is called with the number
         stored so far after each chunk. Raises as `dispatch` does; once a chunk was stored, a
@@ -214,10 +227,11 @@ class Queue:
             for index, call in enumerate(calls)
         ]
         _refuse_repeated_ids(jobs)
-        for start in range(0, len(jobs), CHUNK):
-            chunk = jobs[start : start + CHUNK]
+        size = CHUNK if within is None else max(1, len(jobs))
+        for start in range(0, len(jobs), size):
+            chunk = jobs[start : start + size]
             try:
-                await self._enqueue(chunk)
+                await self._enqueue(chunk, within)
             except QueueError as error:
                 unsure = isinstance(error, StoreUnavailable) and error.ambiguous
                 if start == 0 and not unsure:
@@ -233,7 +247,7 @@ class Queue:
     def _handle(self, job: NewJob) -> JobHandle:
         return JobHandle(job.id, created=True, get=self.get, clock=self.clock)
 
-    async def _enqueue(self, jobs: Sequence[NewJob]) -> None:
+    async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> None:
         if not jobs:
             return
         driver = await self.driver()
@@ -241,7 +255,12 @@ class Queue:
             job.delay or job.at is not None for job in jobs
         ):
             raise Unsupported("delay and at")
-        answers, _ = await self._store.repeat(lambda: driver.enqueue(jobs))
+        if within is None:
+            answers, _ = await self._store.repeat(lambda: driver.enqueue(jobs))
+        elif Capability.WITHIN in driver.capabilities:
+            answers = await driver.enqueue_within(jobs, within)
+        else:
+            raise Unsupported("within=")
         for job, answer in zip(jobs, answers, strict=True):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)

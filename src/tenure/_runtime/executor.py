@@ -12,11 +12,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tenure._runtime.completer import Completer, NotCommitted
 from tenure._runtime.failures import describe, failure_of, is_interrupt
 from tenure._runtime.recorder import Finished, Recorder
 from tenure._runtime.report import Reporter
+from tenure._runtime.running_job import RunningJob
 from tenure._runtime.settings import WorkerSettings
-from tenure._runtime.slots import Attempt, Prefetched, RunningJob, Slots, Stop
+from tenure._runtime.slots import Attempt, Prefetched, Slots, Stop
 from tenure._runtime.threads import Threads
 from tenure.clock import Clock, Timer
 from tenure.codec import decode, encode
@@ -41,6 +43,7 @@ __all__ = ["Executor"]
 
 # How long a cancelled coroutine may take for its cleanup before it is called overdue.
 _CLEANUP = 1.0
+_FAILURES = {"panic": "fail_after_panic"}
 
 
 class Executor:
@@ -51,6 +54,7 @@ class Executor:
         settings: WorkerSettings,
         slots: Slots,
         recorder: Recorder,
+        completer: Completer,
         reporter: Reporter,
         clock: Clock,
         *,
@@ -60,6 +64,7 @@ class Executor:
         self._settings = settings
         self._slots = slots
         self._recorder = recorder
+        self._completer = completer
         self._reporter = reporter
         self._clock = clock
         self._aborting = aborting
@@ -100,7 +105,7 @@ class Executor:
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
             payload = decode(attempt.claim.job.payload)
-            job = attempt.job = RunningJob(attempt.claim, payload)
+            job = attempt.job = RunningJob(attempt.claim, payload, self._completer.complete)
             arguments = (payload, job) if spec.wants_job else (payload,)
             if spec.is_async:
                 result = await spec.function(*arguments)
@@ -147,6 +152,8 @@ class Executor:
     def _completed(
         self, attempt: Attempt, result: object
     ) -> tuple[Outcome, str, QueueError | None]:
+        if attempt.job is not None and attempt.job.completed is not None:
+            raise NotCommitted  # as it will turn out, unless the recorder finds it committed
         if result is None:
             return Completed(), "complete", None
         limit = self._settings.result_limit
@@ -191,10 +198,11 @@ class Executor:
             )
         if report is None:
             report = self._failed(attempt, failure)
+        operation = "complete_within" if isinstance(error, NotCommitted) else None
         delay = self._retry_delay(attempt, error)
         if delay is not None:
-            return Retried(delay, failure), "retry", report
-        return Failed(failure), "fail_after_panic" if kind == "panic" else "fail", report
+            return Retried(delay, failure), operation or "retry", report
+        return Failed(failure), operation or _FAILURES.get(kind, "fail"), report
 
     def _kind(self, attempt: Attempt, error: BaseException) -> tuple[str, QueueError | None]:
         if isinstance(error, SerializationError) and attempt.job is None:
@@ -255,8 +263,11 @@ class Executor:
     ) -> None:
         seconds = self._clock.monotonic() - attempt.started
         if self._forget(attempt):
+            within = None if attempt.job is None else attempt.job.completed
             self._recorder.submit(
-                Finished(attempt.claim, outcome, operation, error=error, seconds=seconds)
+                Finished(
+                    attempt.claim, outcome, operation, error=error, seconds=seconds, within=within
+                )
             )
 
     def _forget(self, attempt: Attempt) -> bool:

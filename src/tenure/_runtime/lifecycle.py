@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tenure._runtime.claimer import Claimer
+from tenure._runtime.completer import Completer
 from tenure._runtime.executor import Executor
 from tenure._runtime.failures import describe
 from tenure._runtime.judge import Judge
@@ -168,11 +169,13 @@ class Lifecycle:
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
-        recorder = self._recorder = Recorder(driver, slots, self.reporter, clock)
+        completer = Completer(driver, settings.result_limit)
+        recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,
             slots,
             recorder,
+            completer,
             self.reporter,
             clock,
             aborting=self._aborting,

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
+from tenure._runtime.completer import Completer
 from tenure._runtime.failures import describe
 from tenure._runtime.loop import Backoff
 from tenure._runtime.report import Reporter
@@ -31,10 +32,11 @@ class Finished:
     """One outcome on its way into the store.
 
     `operation` is the write's name in errors; `error` is reported once the outcome was applied.
-    `repeated` is set when an earlier try may have been applied.
+    `repeated` is set when an earlier try may have been applied. `within` is a completion that the
+    handler wrote in a transaction of its own: where that was committed, it is the outcome.
     """
 
-    __slots__ = ("claim", "error", "operation", "outcome", "repeated", "seconds")
+    __slots__ = ("claim", "error", "operation", "outcome", "repeated", "seconds", "within")
 
     def __init__(
         self,
@@ -44,7 +46,9 @@ class Finished:
         *,
         error: QueueError | None = None,
         seconds: float = 0.0,
+        within: Completed | None = None,
     ) -> None:
+        self.within = within
         self.claim = claim
         self.outcome = outcome
         self.operation = operation
@@ -80,8 +84,16 @@ class Claims(Protocol):
 class Recorder:
     """The writing loop. `submit` and `wake` are called on the event loop."""
 
-    def __init__(self, driver: Driver, slots: Slots, reporter: Reporter, clock: Clock) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        completer: Completer,
+        slots: Slots,
+        reporter: Reporter,
+        clock: Clock,
+    ) -> None:
         self._driver = driver
+        self._completer = completer
         self._slots = slots
         self._reporter = reporter
         self._clock = clock
@@ -112,8 +124,10 @@ class Recorder:
         self._wake.clear()
         claims = self.claims
         items = self._writing = self._take()
-        request = claims.request(riding=len(items) if self._fused else 0) if claims else None
         delay = 0.0
+        if any(item.within is not None for item in items):
+            items, delay = await self._unwritten(items)
+        request = claims.request(riding=len(items) if self._fused else 0) if claims else None
         if request is not None and claims is not None:
             if items and self._fused:
                 delay = await self._exchange(items, claims, request)
@@ -147,6 +161,28 @@ class Recorder:
             jobs.add(job_id)
             items.append(self._pending.popleft())
         return items
+
+    async def _unwritten(self, items: list[Finished]) -> tuple[list[Finished], float]:
+        """What is still to be written, once those are settled that their handlers completed."""
+        written = [item for item in items if item.within is not None]
+        try:
+            committed = await self._completer.committed([item.claim for item in written])
+        except QueueError as error:
+            self._reporter.report(error)
+            self._put_back(items, maybe_applied=False)
+            return [], self._backoff.pause()
+        except BaseException:
+            self._put_back(items, maybe_applied=False)
+            raise
+        settled = [item for item, done in zip(written, committed, strict=True) if done]
+        for item in settled:
+            _complete(item)
+        for item in written:
+            item.within = None
+        if settled:
+            self._answered(settled, [Recorded.APPLIED] * len(settled))
+        rest = self._writing = [item for item in items if item not in settled]
+        return rest, 0.0
 
     async def _record(self, items: list[Finished]) -> float:
         try:
@@ -274,3 +310,17 @@ class Recorder:
             else f"nothing was changed: {what}"
         )
         self._reporter.report(StateTransitionError(hold.job_id, item.operation, message))
+
+
+def _complete(item: Finished) -> None:
+    """Its handler has completed the job; what it did after the commit changes nothing."""
+    if item.within is not None:
+        item.outcome = item.within
+    if item.operation == "complete_within":
+        item.error = None
+    elif item.error is not None:
+        item.error = StateTransitionError(
+            item.claim.hold.job_id,
+            item.operation,
+            f"the job stays completed, as the handler had committed it before: {item.error}",
+        )

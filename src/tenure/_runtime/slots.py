@@ -8,12 +8,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
 
+from tenure._runtime.running_job import RunningJob
 from tenure.handlers import HandlerSpec
 from tenure.types import Claim, Hold
 
-__all__ = ["Attempt", "Prefetched", "RunningJob", "Slots", "Stop"]
+__all__ = ["Attempt", "Prefetched", "Slots", "Stop"]
 
 
 class Stop(Enum):
@@ -23,50 +23,6 @@ class Stop(Enum):
     SHUTDOWN = "shutdown"
     LEASE_LOST = "lease_lost"
     CANCEL = "cancel"
-
-
-class RunningJob:
-    """The job as its handler sees it.
-
-    `fence` grows with every claim of the job: hand it to what the handler writes to, and refuse
-    older ones there. `cancelled` tells a handler in a thread that it should stop.
-    """
-
-    __slots__ = ("_claim", "cancelled", "payload")
-
-    def __init__(self, claim: Claim, payload: Any) -> None:
-        self._claim = claim
-        self.payload = payload
-        self.cancelled = False
-
-    @property
-    def id(self) -> str:
-        return self._claim.job.id
-
-    @property
-    def name(self) -> str:
-        return self._claim.job.name
-
-    @property
-    def queue(self) -> str:
-        return self._claim.job.queue
-
-    @property
-    def attempt(self) -> int:
-        """Which start of the handler this is, from 1."""
-        return self._claim.attempt
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return dict(self._claim.job.headers)
-
-    @property
-    def fence(self) -> int:
-        """The serial of this claim, for fencing one's own writes."""
-        return self._claim.hold.serial
-
-    def __repr__(self) -> str:
-        return f"<RunningJob {self.id} {self.name!r} attempt {self.attempt}>"
 
 
 class Attempt:

@@ -49,7 +49,7 @@ _WAITING = frozenset({State.PENDING, State.BLOCKED})
 class MemoryDriver(Driver):
     """A store in memory, each instance its own. All of the contract but name filters."""
 
-    capabilities = frozenset(Capability) - {Capability.NAMES}
+    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.WITHIN}
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()

@@ -77,7 +77,11 @@ class RedisDriver(Driver):
     system's. `clock` only times waits; the server's clock is the store's.
     """
 
-    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.SHARED}
+    capabilities = frozenset(Capability) - {
+        Capability.NAMES,
+        Capability.SHARED,
+        Capability.WITHIN,
+    }
 
     def __init__(
         self,

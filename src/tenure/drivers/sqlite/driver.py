@@ -18,6 +18,7 @@ from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.exchange import exchange
+from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
 from tenure.types import (
     Answer,
@@ -58,6 +59,9 @@ class SqliteDriver(Driver):
     last commits may be gone, accepted jobs and recorded outcomes with them; the file is never
     damaged, and a crash of the process alone loses nothing.
 
+    `within=` takes a caller's own `sqlite3` connection to the same file, also behind SQLAlchemy.
+    Its transaction keeps all other writers waiting until it ends, those of leases too.
+
     `busy_timeout` is how many seconds a call waits while another process holds the write lock,
     before it raises `StoreUnavailable`. `clock` is the store's time. Without `migrate` an older
     schema is refused instead of upgraded; tables are made in any case where there are none.
@@ -80,6 +84,8 @@ class SqliteDriver(Driver):
             raise InvalidConfiguration("synchronous", synchronous, "must be FULL or NORMAL")
         if not 0 <= busy_timeout <= 3600:
             raise InvalidConfiguration("busy_timeout", busy_timeout, "must be 0 to 3600 seconds")
+        self._path = path
+        self._clock = clock
         self._engine = Engine(
             Settings(
                 path=path, synchronous=synchronous, busy_timeout=busy_timeout, migrate=migrate
@@ -115,6 +121,16 @@ class SqliteDriver(Driver):
         self, items: Sequence[RecordItem], request: ClaimRequest, *, now: datetime | None = None
     ) -> Exchanged:
         return await self._engine.write(exchange(items, request, now))
+
+    async def enqueue_within(
+        self, jobs: Sequence[NewJob], connection: object
+    ) -> Sequence[Enqueued]:
+        return await run_within(connection, enqueue(jobs, None), self._path, self._clock)
+
+    async def record_within(
+        self, items: Sequence[RecordItem], connection: object
+    ) -> Sequence[Recorded]:
+        return await run_within(connection, record.record(items, None), self._path, self._clock)
 
     async def extend(
         self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None
