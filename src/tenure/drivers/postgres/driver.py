@@ -138,7 +138,8 @@ class PostgresDriver(Driver):
         self, items: Sequence[RecordItem], request: ClaimRequest, *, now: datetime | None = None
     ) -> Exchanged:
         # One statement unless there is only one half, or what the token holds is asked for first.
-        if not items or request.limit <= 0 or request.again:
+        fused = items and request.limit > 0 and not request.again
+        if not fused or not record.fits_one_statement(items):
             return await super().exchange(items, request, now=now)
         session = self._opened
         try:

