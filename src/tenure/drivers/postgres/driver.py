@@ -44,7 +44,8 @@ class PostgresDriver(Driver):
 
     `url` is `postgresql://user:password@host:port/database`; its query may hold options of the
     connection (`sslmode=require`). All that tenure stores is in the schema `schema`, which is made
-    where it is missing; an older one is refused unless `migrate` is true.
+    where it is missing; an older one is refused unless `migrate` is true, which needs a connection
+    to the server itself.
 
     `pool_size` bounds the connections for statements; one more listens for jobs while somebody
     waits, and one belongs to the keeper of a worker. `timeout` is how many seconds a statement may
