@@ -78,7 +78,7 @@ class PostgresServer:
         """The rows of a statement that is written here, not made of input."""
         with self.client() as client:
             cursor = client.execute(sql.encode(), arguments or None)
-            return cursor.fetchall() if cursor.description else []
+            return [] if cursor.description is None else cursor.fetchall()
 
     def create(self) -> None:
         """Make the files of an empty server."""
@@ -138,13 +138,43 @@ class PostgresServer:
             self.kill()
         return False
 
+    @property
+    def answers(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def reset(self) -> None:
+        """Undo what a test did to the settings, and cut who is still connected."""
+        self.ask("ALTER SYSTEM RESET ALL")
+        self.ask("SELECT pg_reload_conf()")
+        self.ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+
     def kill(self) -> None:
-        """End it as a crash would: its connections are cut, the next start has to recover."""
+        """End it as a crash would: its connections are cut, the next start has to recover.
+
+        Returns when its server processes have noticed, too.
+        """
+        serving = self._children()
         self._end(signal.SIGKILL)
+        end = time.monotonic() + PATIENCE
+        while any(Path(f"/proc/{pid}").exists() for pid in serving) and time.monotonic() < end:
+            time.sleep(0.005)
+
+    def _children(self) -> list[int]:
+        if self._process is None:
+            return []
+        try:
+            text = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        except OSError:  # not this kind of machine
+            return []
+        return [int(pid) for pid in text.split()]
 
     def stop(self) -> None:
-        """End it in order, whoever is connected."""
-        self._end(signal.SIGINT)
+        """End it at once, with all its processes; there is nothing to keep."""
+        self._end(signal.SIGQUIT)
 
     def restart(self) -> None:
         self.kill()
