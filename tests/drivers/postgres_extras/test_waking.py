@@ -43,6 +43,10 @@ async def listening(driver: PostgresDriver) -> None:
         pass
 
 
+async def listening_anew(server: PostgresServer, listen: str, gone: int) -> None:
+    await until(lambda: sessions(server, listen) not in ([], [gone]))
+
+
 async def seconds(waiting: "asyncio.Future[bool]", since: float) -> float:
     assert await waiting
     return time.monotonic() - since
@@ -108,11 +112,7 @@ async def test_a_lost_listener_is_set_up_again_and_polled_for_meanwhile(
             begun = time.monotonic()
             await other.enqueue(jobs(1, f"turn-{turn}"))
             assert await seconds(waiting, begun) < 5
-            await until(
-                lambda gone=listener, text=listen: (
-                    sessions(postgres_server, text) not in ([], [gone])
-                )
-            )
+            await listening_anew(postgres_server, listen, listener)
             while await driver.wait(["nothing"], 0.05):
                 pass
     said = [r.getMessage() for r in caplog.records if r.name == "tenure.postgres"]
