@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Account", "account", "lent", "own_folder", "reachable"]
+__all__ = ["Account", "Installed", "account", "lent", "own_folder", "reachable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,15 @@ class Account:
     user: int | None = None
     group: int | None = None
     groups: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A folder of programs, and what they need beside it: folders below `base`."""
+
+    programs: Path
+    base: Path
+    trees: tuple[Path, ...]
 
 
 def account() -> Account:
@@ -58,10 +67,11 @@ def reachable(path: Path, owner: Account) -> bool:
     return owner.user is None or all(each.stat().st_mode & 0o001 for each in way if each.is_dir())
 
 
-def lent(binaries: Path, tree: Path, folder: Path, owner: Account) -> Path:
-    """The folder `binaries`, or its like in a copy of `tree` where the account cannot get at it."""
-    if reachable(binaries, owner):
-        return binaries
+def lent(installed: Installed, folder: Path, owner: Account) -> Path:
+    """The programs where the account can run them: in a copy, if it cannot get at them."""
+    if reachable(installed.programs, owner):
+        return installed.programs
     copy = folder / "installed"
-    shutil.copytree(tree, copy, symlinks=True)
-    return copy / binaries.relative_to(tree)
+    for tree in installed.trees:
+        shutil.copytree(tree, copy / tree.relative_to(installed.base), symlinks=True)
+    return copy / installed.programs.relative_to(installed.base)

