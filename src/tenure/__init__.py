@@ -5,8 +5,9 @@
     queue = tenure.connect("sqlite:///jobs.db")
     worker = tenure.Worker(queue)
 
-`connect` gives a `Queue`, `Worker` runs the jobs dispatched through it. Everything public is
-importable from here; nothing is opened, started or registered by the import.
+`connect` gives a `Queue`, `Worker` runs the jobs dispatched through it, `migrate` upgrades a
+store. Everything public is importable from here; nothing is opened, started or registered by the
+import.
 """
 
 from tenure._runtime.handle import WorkerHandle
@@ -51,6 +52,7 @@ from tenure.events import (
     Observer,
 )
 from tenure.job_handle import JobHandle
+from tenure.migration import migrate
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -165,6 +167,7 @@ __all__ = [
     "WorkerInfo",
     "WorkerTaskError",
     "connect",
+    "migrate",
 ]
 
 __version__ = "0.1.0"

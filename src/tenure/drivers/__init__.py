@@ -11,7 +11,7 @@ from tenure.clock import Clock
 from tenure.driver import Driver
 from tenure.errors import InvalidConfiguration
 
-__all__ = ["connect"]
+__all__ = ["connect", "migrating"]
 
 
 def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[], Driver]:
@@ -45,6 +45,12 @@ def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[
             f"must start with {' or '.join(f'{s}://' for s in _SCHEMES)}{hint}",
         )
     return find(parts, dict(query), options, clock)
+
+
+def migrating(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[], Driver]:
+    """As `connect`, for drivers that upgrade an older store when they open."""
+    upgrades = url.partition("://")[0] in _UPGRADING
+    return connect(url, {**options, "migrate": True} if upgrades else options, clock)
 
 
 _Query = Mapping[str, str]
@@ -113,6 +119,7 @@ _SCHEMES: Mapping[str, Callable[[SplitResult, _Query, _Options, Clock], Callable
     "postgresql": _postgres,
     "postgres": _postgres,
 }
+_UPGRADING = ("sqlite", "postgresql", "postgres")  # the others have no schema that changes
 
 
 def _check_text(url: object) -> None:

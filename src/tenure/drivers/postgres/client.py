@@ -15,7 +15,11 @@ from tenure.drivers.postgres.fork import know
 from tenure.drivers.postgres.rows import Row
 from tenure.errors import StoreError
 
-__all__ = ["Connection", "Refusal", "connect"]
+__all__ = ["PLANNING", "Connection", "Refusal", "connect"]
+
+# For the statements that are no functions, which pin their plans themselves (planning.sql): a plan
+# that reads the whole table, made while it was small, is kept with the prepared statement.
+PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 _CONNECT_TIMEOUT = 5.0
 _CLOSE_TIMEOUT = 1.0
@@ -33,13 +37,15 @@ async def connect(address: str, clock: Clock, *, prepare: bool) -> "Connection":
     """Connect. Raises `StoreUnavailable`, not ambiguous, or `StoreError`.
 
     With `prepare` statements are prepared once and kept, which a pooler that gives each transaction
-    another server connection cannot stand.
+    another server connection cannot stand; nor can it stand settings of a connection. Without it
+    each statement is planned anew, for the table as it is.
     """
     try:
         raw = await asyncpg.connect(
             address,
             timeout=_CONNECT_TIMEOUT,
             command_timeout=None,
+            server_settings=PLANNING if prepare else None,
             statement_cache_size=200 if prepare else 0,
             # Statements are few and always the same: none is worth forgetting.
             max_cached_statement_lifetime=0,

@@ -44,7 +44,8 @@ class PostgresDriver(Driver):
 
     `url` is `postgresql://user:password@host:port/database`; its query may hold options of the
     connection (`sslmode=require`). All that tenure stores is in the schema `schema`, which is made
-    where it is missing; an older one is refused unless `migrate` is true.
+    where it is missing; an older one is refused unless `migrate` is true, which needs a connection
+    to the server itself.
 
     `pool_size` bounds the connections for statements; one more listens for jobs while somebody
     waits, and one belongs to the keeper of a worker. `timeout` is how many seconds a statement may
@@ -138,7 +139,8 @@ class PostgresDriver(Driver):
         self, items: Sequence[RecordItem], request: ClaimRequest, *, now: datetime | None = None
     ) -> Exchanged:
         # One statement unless there is only one half, or what the token holds is asked for first.
-        if not items or request.limit <= 0 or request.again:
+        fused = items and request.limit > 0 and not request.again
+        if not fused or not record.fits_one_statement(items):
             return await super().exchange(items, request, now=now)
         session = self._opened
         try:

@@ -17,6 +17,8 @@ from tenure.types import Hold, Kept
 
 __all__ = ["Keeper"]
 
+_AT_ONCE = 1.0  # seconds
+
 
 class Keeper:
     """A `KeeperHandle`. Built anywhere, used and closed by one thread."""
@@ -39,15 +41,15 @@ class Keeper:
 
     async def _extend(self, holds: Sequence[Hold], lease: float) -> list[Kept]:
         if self._pool is None:
-            self._pool = Pool(self._options, self._statements, self._clock)
-            self._pool.pooled = self._pooled
+            self._pool = Pool(self._options, self._statements, self._clock, pooled=self._pooled)
+        begun = self._clock.monotonic()
         try:
             return await leases.extend(self._pool, holds, lease, None)
         except StoreUnavailable as error:
-            if not error.ambiguous:
+            if not error.ambiguous or self._clock.monotonic() - begun > _AT_ONCE:
                 raise
             # This loop turns only during calls, so that the end of a connection shows only when it
-            # is used again. To extend twice does no harm.
+            # is used again. To extend twice does no harm; to be late would.
             return await leases.extend(self._pool, holds, lease, None)
 
     def close(self) -> None:

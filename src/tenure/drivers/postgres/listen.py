@@ -37,11 +37,17 @@ class Listener:
         self._own = own
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[object] | None = None
 
     def start(self) -> None:
         """Begin to listen, where it was not begun."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def renew(self) -> None:
+        """Connect anew: another connection has found that this server will not do any more."""
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
 
     async def close(self) -> None:
         task, self._task = self._task, None
@@ -65,14 +71,10 @@ class Listener:
     async def _listen(self, connection: Connection) -> bool:
         """Listen until the connection is lost; whether it held for a while."""
         ended: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._ended = ended
         held = False
-
-        def gone() -> None:
-            if not ended.done():
-                ended.set_result(None)
-
         try:
-            await connection.listen(self._options.channel, self._heard, gone)
+            await connection.listen(self._options.channel, self._heard, self.renew)
             self._wakes.listening = True
             # What was committed before this moment was not heard.
             self._wakes.wake()
@@ -82,11 +84,12 @@ class Listener:
         except (StoreError, Refusal) as error:
             _logger.debug("the listener failed", extra={"reason": str(error)})
         finally:
-            if self._wakes.listening:
-                self._wakes.listening = False
-                self._wakes.wake()
+            self._ended = None
+            listened, self._wakes.listening = self._wakes.listening, False
+            self._wakes.wake()
             await connection.close()
-        _logger.warning("lost the connection that listens for jobs; polling until it is back")
+        if listened:
+            _logger.warning("lost the connection that listens for jobs; polling until it is back")
         return held
 
     def _heard(self, sender: int) -> None:

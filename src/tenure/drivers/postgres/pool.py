@@ -8,6 +8,8 @@ than a statement, and none while it waits.
 import asyncio
 import os
 import random
+from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from tenure.clock import Clock
@@ -29,41 +31,100 @@ class Runner(Protocol):
     async def fetch(self, statement: str, *arguments: object) -> list[Row]: ...
 
 
+class _Slots:
+    """The right to use a connection, so many times; who asks first gets one first."""
+
+    def __init__(self, count: int, clock: Clock) -> None:
+        self._free = count
+        self._clock = clock
+        self._waiting: deque[asyncio.Future[object]] = deque()
+
+    async def take(self, timeout: float) -> bool:
+        """Whether there was one within `timeout` seconds."""
+        if self._free > 0:
+            self._free -= 1
+            return True
+        turn: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            if await self._clock.wait(turn, timeout):
+                return True
+        except BaseException:
+            if turn.done():
+                self.give_back()
+            raise
+        finally:
+            if not turn.done():
+                self._waiting.remove(turn)
+        return False
+
+    def give_back(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().set_result(None)
+        else:
+            self._free += 1
+
+
 class Pool:
     """Up to `pool_size` connections, made when needed; the one used last is used next.
 
     The server gives each statement a commit of its own, so that a second connection already hides
     the wait for the disk; more than a few do not help.
+
+    Where a connection is lost, so are the idle ones: they lead to the same server, which has gone,
+    was demoted or does not answer, and each would have to find that out by a call that fails.
+    `lost` is then called too.
     """
 
-    def __init__(self, options: Options, statements: Statements, clock: Clock) -> None:
+    def __init__(
+        self,
+        options: Options,
+        statements: Statements,
+        clock: Clock,
+        *,
+        pooled: bool,
+        lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self._options = options
         self._statements = statements
         self._clock = clock
-        self._slots = asyncio.Semaphore(options.pool_size)
+        # A pooler gives each transaction another server connection.
+        self._pooled = pooled
+        self._lost = lost
+        self._slots = _Slots(options.pool_size, clock)
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._process = os.getpid()
         self._closed = False
-        # Behind a pooler that gives each transaction another server connection.
-        self.pooled = False
 
     async def fetch(self, statement: str, *arguments: object) -> list[Row]:
         """The rows of `queries/<statement>.sql`. Raises `StoreError`."""
-        return await self.run(self._statements.text(statement), arguments)
-
-    async def run(self, sql: str, arguments: tuple[object, ...]) -> list[Row]:
-        """The rows of a statement. Raises `StoreError`."""
         if self._process != os.getpid():
             raise StoreError("this store was opened before a fork; open one in the child")
-        async with self._slots:
-            connection = await self._connection()
-            try:
-                return await persist(connection, sql, arguments, self._options.timeout, self._clock)
-            finally:
-                self._busy.discard(connection)
-                if connection.usable:
-                    self._idle.append(connection)
+        timeout = self._options.timeout
+        if not await self._slots.take(timeout):
+            raise StoreUnavailable(
+                f"no connection to PostgreSQL became free within {timeout:g} s; the server is too "
+                "slow for what it is asked, or pool_size is too low"
+            )
+        try:
+            return await self._run(self._statements.text(statement), arguments)
+        finally:
+            self._slots.give_back()
+
+    async def _run(self, sql: str, arguments: tuple[object, ...]) -> list[Row]:
+        connection = await self._connection()
+        try:
+            return await persist(connection, sql, arguments, self._options.timeout, self._clock)
+        finally:
+            self._busy.discard(connection)
+            if connection.usable:
+                self._idle.append(connection)
+            else:
+                idle, self._idle = self._idle, []
+                for each in idle:
+                    each.terminate()
+                self._lost()
 
     async def _connection(self) -> Connection:
         if self._is_closed():
@@ -74,7 +135,7 @@ class Pool:
                 break
         else:
             address = self._options.address
-            connection = await connect(address, self._clock, prepare=not self.pooled)
+            connection = await connect(address, self._clock, prepare=not self._pooled)
             if self._is_closed():  # while it connected
                 connection.terminate()
                 raise StoreUnavailable("the store was closed")

@@ -11,6 +11,7 @@ from tenure.drivers.postgres.claim import arguments as claim_arguments
 from tenure.drivers.postgres.encoding import NUMBERS, failure_text
 from tenure.drivers.postgres.pool import Runner
 from tenure.drivers.postgres.rows import read_claims
+from tenure.errors import StoreUnavailable
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -24,7 +25,7 @@ from tenure.outcomes import (
 from tenure.states import State
 from tenure.types import ClaimRequest, Exchanged, Hold, Recorded
 
-__all__ = ["exchange", "makes_claimable", "progress", "record"]
+__all__ = ["exchange", "fits_one_statement", "makes_claimable", "progress", "record"]
 
 _PENDING, _COMPLETED, _FAILED, _CANCELLED = (
     NUMBERS[State.PENDING],
@@ -76,11 +77,31 @@ def _change(outcome: Outcome) -> _Change:
 async def record(
     runner: Runner, items: Sequence[RecordItem], now: datetime | None
 ) -> list[Recorded]:
-    """See `Driver.record`."""
-    if not items:
-        return []
-    rows = await runner.fetch("record", *_arguments(items), now)
-    return _answers(rows[0][0], len(items))
+    """See `Driver.record`.
+
+    The statement takes each id once. Two holds of one job, which is a rare mistake of the caller,
+    go one after the other: at most one of them is current.
+    """
+    answers: dict[int, Recorded] = {}
+    left = list(enumerate(items))
+    while left:
+        by_job = {hold.job_id: (place, (hold, outcome)) for place, (hold, outcome) in left[::-1]}
+        batch = list(by_job.values())
+        try:
+            rows = await runner.fetch("record", *_arguments([item for _, item in batch]), now)
+        except StoreUnavailable as error:
+            if answers:
+                raise StoreUnavailable(str(error), ambiguous=True) from error
+            raise
+        settled = _answers(rows[0][0], len(batch))
+        answers |= {place: answer for (place, _), answer in zip(batch, settled, strict=True)}
+        left = [each for each in left if each[0] not in answers]
+    return [answers[place] for place in range(len(items))]
+
+
+def fits_one_statement(items: Sequence[RecordItem]) -> bool:
+    """Whether no job comes twice."""
+    return len({hold.job_id for hold, _ in items}) == len(items)
 
 
 async def exchange(

@@ -1,45 +1,73 @@
 """Makes the schema where there is none, or brings it up to date, one process at a time.
 
-Never touches anything outside the schema, and never a schema that is newer than this code. All of
-it is one transaction under a lock of that transaction, so that it works through a pooler too; a
-migration that has to build an index concurrently will need a direct connection, and must say so.
+Never touches anything outside the schema, and never a schema that is newer than this code. To make
+it is one transaction, so that it works through a pooler too; to upgrade it needs the server itself,
+since an index is built without stopping anybody, which no transaction can do.
+
+Whoever finds the lock taken asks again instead of waiting for it: an index that is built
+concurrently waits for every transaction that is open, and one that waits for the lock of the
+builder would be among them.
 """
 
+from tenure.clock import Clock
 from tenure.drivers.postgres.client import Connection, Refusal
 from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.rows import Row
 from tenure.drivers.postgres.statements import Statements, quoted
-from tenure.errors import SchemaMismatch
+from tenure.errors import SchemaMismatch, StoreUnavailable
 
 __all__ = ["prepare"]
 
-_PATIENCE = 60.0  # seconds for one of these statements; the lock is held while others migrate
+_TIMEOUT = 60.0  # seconds for one of these statements
+_PATIENCE = 60.0  # seconds for others to finish
+_PAUSE = 0.05
 
 
-async def prepare(connection: Connection, options: Options, statements: Statements) -> None:
-    """Bring the schema to the version of this code. Raises `SchemaMismatch` or `StoreError`.
+async def prepare(
+    connection: Connection, options: Options, statements: Statements, clock: Clock
+) -> None:
+    """Bring the schema to the version of this code.
 
     A schema without our tables gets them in any case; `migrate` allows to change existing ones.
+    Raises `SchemaMismatch` or another `StoreError`.
     """
     work = _Preparation(connection, options, statements)
+    end = clock.monotonic() + _PATIENCE
     try:
-        if await work.version() != work.expected:
-            await work.upgrade()
+        while not await work.done():
+            if clock.monotonic() >= end:
+                raise StoreUnavailable(
+                    "another process has been changing the schema for a minute; wait until it is "
+                    "done, then open the store again"
+                )
+            await clock.sleep(_PAUSE)
     except Refusal as refusal:
         raise refusal.error from refusal
+    except BaseException:
+        # The server rolls back, and gives up the lock, by itself.
+        connection.terminate()
+        raise
 
 
 class _Preparation:
-    """One look at a schema, and what follows from it."""
+    """One look at a schema after another, and what follows from it."""
 
     def __init__(self, connection: Connection, options: Options, statements: Statements) -> None:
         self._connection = connection
         self._options = options
         self._statements = statements
         self._steps = statements.migrations()
-        self.expected = len(self._steps)
+        self._expected = len(self._steps)
 
-    async def version(self) -> int | None:
+    async def done(self) -> bool:
+        """Whether the schema is as it should be, now; False where somebody else works on it."""
+        found = await self._version()
+        if found is None:
+            return await self._make()
+        self._judge(found)
+        return found == self._expected or await self._upgrade()
+
+    async def _version(self) -> int | None:
         """The version of our tables; None where there are none."""
         _, present = (await self._fetch("schema_found", self._options.schema))[0]
         if not present:
@@ -47,52 +75,70 @@ class _Preparation:
         rows = await self._fetch("schema_version")
         return int(rows[0][0]) if rows else 0
 
-    async def upgrade(self) -> None:
-        connection, schema = self._connection, self._options.schema
-        await connection.script("BEGIN")
-        try:
-            await self._fetch("schema_lock", schema)
-            # Asked again under the lock: another process may have done it meanwhile.
-            found = await self.version()
-            self._judge(found)
-            if found != self.expected:
-                await self._apply(found or 0)
-            await connection.script("COMMIT")
-        except BaseException:
-            # The server rolls back by itself, also where the connection is broken already.
-            connection.terminate()
-            raise
-
-    async def _apply(self, found: int) -> None:
+    async def _make(self) -> bool:
         script = self._connection.script
+        await script("BEGIN")
+        # Asked again under the lock: another process may have done it meanwhile.
+        free = (await self._fetch("schema_lock", self._options.schema))[0][0]
+        if not free or await self._version() is not None:
+            await script("ROLLBACK")
+            return False
         schema = quoted(self._options.schema)
         exists, _ = (await self._fetch("schema_found", self._options.schema))[0]
         if not exists:  # IF NOT EXISTS would ask for the right to create even where it does
             await script(f"CREATE SCHEMA {schema}")
-        for step in self._steps[found:]:
-            await script(step)
-        # They may use each other in any order.
-        await script("SET LOCAL check_function_bodies = off")
-        for function in self._statements.functions():
-            await script(function)
-        await script(
-            f"DELETE FROM {schema}.version; "
-            f"INSERT INTO {schema}.version (version) VALUES ({self.expected})"
-        )
+        for step in self._steps:
+            await script(step.replace(" CONCURRENTLY", ""))  # nobody is there to be stopped
+        await self._finish(self._expected)
+        return True
 
-    def _judge(self, found: int | None) -> None:
-        if found is None or found == self.expected:
-            return
-        if found > self.expected:
+    async def _upgrade(self) -> bool:
+        schema = self._options.schema
+        if not (await self._fetch("schema_lock_long", schema))[0][0]:
+            return False
+        found = await self._version()  # again under the lock, as above
+        for number, step in enumerate(self._steps[found:], (found or 0) + 1):
+            await self._apply(number, step)
+        await self._fetch("schema_unlock", schema)
+        return False  # to be looked at once more
+
+    async def _apply(self, number: int, step: str) -> None:
+        """One migration. One that builds an index concurrently holds that command alone."""
+        script = self._connection.script
+        if " CONCURRENTLY" not in step:
+            await script("BEGIN")
+            await script(step)
+        else:
+            # One that was begun and not finished is useless, and takes the name.
+            for (leftover,) in await self._fetch("schema_leftovers", self._options.schema):
+                await script(f"DROP INDEX {quoted(self._options.schema)}.{quoted(leftover)}")
+            await script(step)
+            await script("BEGIN")
+        await self._finish(number)
+
+    async def _finish(self, version: int) -> None:
+        script = self._connection.script
+        if version == self._expected:
+            # They may use each other in any order.
+            await script("SET LOCAL check_function_bodies = off")
+            for function in self._statements.functions():
+                await script(function)
+        table = f"{quoted(self._options.schema)}.version"
+        await script(f"DELETE FROM {table}; INSERT INTO {table} (version) VALUES ({version})")
+        await script("COMMIT")
+
+    def _judge(self, found: int) -> None:
+        if found > self._expected:
             raise SchemaMismatch(
-                found=found, expected=self.expected, remedy="upgrade tenure in this environment"
+                found=found, expected=self._expected, remedy="upgrade tenure in this environment"
             )
-        if not self._options.migrate:
+        if found < self._expected and not self._options.migrate:
             raise SchemaMismatch(
                 found=found,
-                expected=self.expected,
-                remedy="open it once with migrate=True, when no older tenure uses it any more",
+                expected=self._expected,
+                remedy="run `await tenure.migrate(url)`, or open it once with migrate=True, when "
+                "no older tenure uses it any more",
             )
 
     async def _fetch(self, statement: str, *arguments: object) -> list[Row]:
-        return await self._connection.fetch(self._statements.text(statement), arguments, _PATIENCE)
+        return await self._connection.fetch(self._statements.text(statement), arguments, _TIMEOUT)

@@ -21,7 +21,7 @@ from tenure.drivers.postgres.pool import Pool
 from tenure.drivers.postgres.schema import prepare
 from tenure.drivers.postgres.statements import Statements
 from tenure.drivers.postgres.wake import Wakes
-from tenure.errors import StoreError
+from tenure.errors import InvalidConfiguration, StoreError
 from tenure.types import Enqueued, NewJob
 
 __all__ = ["Session", "open_session"]
@@ -39,8 +39,14 @@ async def open_session(options: Options, statements: Statements, clock: Clock) -
     """Make sure of the schema, look at what is in between, and be ready for calls."""
     connection = await connect(options.address, clock, prepare=False)
     try:
-        await prepare(connection, options, statements)
         pooled = await _pooled(connection, options)
+        if pooled and options.migrate:
+            raise InvalidConfiguration(
+                "migrate",
+                True,
+                "needs the server itself: name it in the URL instead of the pooler, for this once",
+            )
+        await prepare(connection, options, statements, clock)
     finally:
         await connection.close()
     if pooled:
@@ -74,14 +80,17 @@ class Session:
         self._pooled = pooled
         self._process = os.getpid()
         self._calls = Calls()
-        self.pool = Pool(options, statements, clock)
-        self.pool.pooled = pooled
+        self.pool = Pool(options, statements, clock, pooled=pooled, lost=self._lost)
         self._wakes = Wakes(clock)
         self._notifier = Notifier(self.pool, options.channel, self._calls, clock)
         self._listener = Listener(options, self._wakes, lambda: self.pool.backends, clock)
         self._sharing: Sharing[Sequence[NewJob], list[Enqueued]] = Sharing(
             self._calls, self._enqueue_together, _TOGETHER
         )
+
+    def _lost(self) -> None:
+        # A listener only receives: it would not notice that its server is not the one any more.
+        self._listener.renew()
 
     @property
     def inherited(self) -> bool:

@@ -71,7 +71,9 @@ def _judge(found: int | None, expected: int, *, upgrade: bool) -> None:
         )
     if found < expected and not upgrade:
         raise SchemaMismatch(
-            found=found, expected=expected, remedy="open it once with migrate=True"
+            found=found,
+            expected=expected,
+            remedy="run `await tenure.migrate(url)`, or open it once with migrate=True",
         )
 
 
