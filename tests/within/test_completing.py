@@ -221,11 +221,45 @@ async def test_the_check_is_repeated_until_the_store_answers(
         job = await world.queue.dispatch("pay", "invoice")
         world.driver.fail("get", unreachable(), times=3)
         async with running(worker) as handle:
+            await world.until(lambda: "get" in world.driver.calls)
             await world.advance(10.0)
             assert await world.state(job) == ("completed" if committed else "failed")
             kinds = [type(error) for error in errors_of(handle)]
             assert kinds[:3] == [tenure.StoreUnavailable] * 3
             assert kinds[3:] == ([] if committed else [tenure.JobFailed])
+        own.close()
+
+
+@pytest.mark.parametrize("error", [tenure.StoreError("refused"), RuntimeError("a defect")])
+async def test_a_check_that_cannot_be_made_leaves_it_to_the_hold(
+    error: Exception, tmp_path: Path
+) -> None:
+    """I3: what was committed stands; the doubt is reported."""
+    async with open_world("sqlite", tmp_path) as world:
+        worker = quiet_worker(world)
+        own = connected(tmp_path)
+
+        @worker.handler("pay")
+        async def pay(payload: bool, job: tenure.RunningJob) -> None:
+            await job.complete_within(own)
+            own.commit() if payload else own.rollback()
+
+        async with running(worker) as handle:
+            for committed, operations in (
+                (True, ["complete_within", "complete_within"]),
+                (False, ["complete_within", "JobFailed"]),
+            ):
+                await world.advance(0.01)  # the floor after an empty claim
+                world.driver.fail("get", error, times=1)
+                world.driver.calls.clear()
+                job = await world.queue.dispatch("pay", committed)
+                await world.until(lambda: "get" in world.driver.calls)
+                assert await world.state(job) == ("completed" if committed else "failed")
+                told = [
+                    e.operation if isinstance(e, tenure.StateTransitionError) else type(e).__name__
+                    for e in errors_of(handle)
+                ]
+                assert told == operations
         own.close()
 
 

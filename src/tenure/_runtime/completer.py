@@ -1,21 +1,28 @@
 """Completions in a transaction of the handler's own: written there, checked afterwards.
 
 Whether that transaction was committed is for the store to say: the job is looked at once more when
-its handler has ended. Must not write on a connection of the worker's own.
+its handler has ended, and only then, where it was not, is the attempt's own outcome written.
 """
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
+from tenure._runtime.failures import describe
+from tenure._runtime.finished import Finished
+from tenure._runtime.loop import Backoff
+from tenure._runtime.report import Reporter
+from tenure.clock import Clock
 from tenure.codec import encode
 from tenure.driver import Capability, Driver
-from tenure.errors import StateTransitionError, Unsupported
+from tenure.errors import StateTransitionError, StoreUnavailable, Unsupported
 from tenure.outcomes import Completed
 from tenure.states import State
 from tenure.types import Claim, Recorded
 
 __all__ = ["Completer", "NotCommitted"]
+
+T = TypeVar("T")
+Answered = Callable[[Finished, Recorded | None], None]
 
 
 class NotCommitted(Exception):
@@ -28,9 +35,20 @@ class NotCommitted(Exception):
 class Completer:
     """The store as `RunningJob.complete_within` and its check see it."""
 
-    def __init__(self, driver: Driver, result_limit: int) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        result_limit: int,
+        reporter: Reporter,
+        clock: Clock,
+        spawn: Callable[[Coroutine[object, object, None], str], object],
+    ) -> None:
         self._driver = driver
         self._result_limit = result_limit
+        self._reporter = reporter
+        self._clock = clock
+        self._spawn = spawn
+        self._unanswered: set[Finished] = set()
 
     async def complete(self, claim: Claim, connection: object, result: Any) -> Completed:
         """Write the completion in the transaction; with a blocking connection never suspends."""
@@ -50,11 +68,68 @@ class Completer:
             )
         return outcome
 
-    async def committed(self, claims: Sequence[Claim]) -> list[bool]:
-        """For each claim whether its completion is there, by what is committed."""
-        return await asyncio.gather(*(self._is_committed(claim) for claim in claims))
+    def check(self, item: Finished, answered: Answered) -> None:
+        """Find out whether the completion was committed, and write the item's outcome if not.
+
+        Each in a task of its own: where the handler has left its transaction open, the store may
+        make this write wait for it, and no other outcome shall wait with it.
+        """
+        self._unanswered.add(item)
+        self._spawn(self._check(item, answered), "tenure-check")
+
+    def abandon(self) -> list[Finished]:
+        """Give up what has not been answered."""
+        left = list(self._unanswered)
+        self._unanswered.clear()
+        return left
+
+    async def _check(self, item: Finished, answered: Answered) -> None:
+        answer: Recorded | None = None
+        try:
+            if await self._persist(item, lambda: self._is_committed(item.claim)):
+                _complete(item)
+                answer = Recorded.APPLIED
+            else:
+                write = [(item.claim.hold, item.outcome)]
+                (answer,) = await self._persist(item, lambda: self._driver.record(write))
+        except Exception as error:
+            # Refused for good, or a defect: the recorder writes it, as it does all others. Under a
+            # hold that the handler's commit has settled, that changes nothing.
+            unknown = f"whether it was committed could not be found out ({describe(error)})"
+            job_id = item.claim.hold.job_id
+            self._reporter.report(StateTransitionError(job_id, "complete_within", unknown))
+        finally:
+            item.within = None
+            if item in self._unanswered:
+                self._unanswered.discard(item)
+                answered(item, answer)
+
+    async def _persist(self, item: Finished, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat the call until the store answers."""
+        backoff = Backoff(0.05, 2.0)
+        while True:
+            try:
+                return await call()
+            except StoreUnavailable as error:
+                self._reporter.report(error)
+                item.repeated |= error.ambiguous
+            await self._clock.sleep(backoff.pause())
 
     async def _is_committed(self, claim: Claim) -> bool:
         job = await self._driver.get(claim.hold.job_id)
         # A running job is never deleted: one that is gone had ended.
         return job is None or (job.serial == claim.hold.serial and job.state is State.COMPLETED)
+
+
+def _complete(item: Finished) -> None:
+    """Its handler has completed the job; what it did after the commit changes nothing."""
+    if item.within is not None:
+        item.outcome = item.within
+    if item.operation == "complete_within":
+        item.error = None
+    elif item.error is not None:
+        item.error = StateTransitionError(
+            item.claim.hold.job_id,
+            item.operation,
+            f"the job stays completed, as the handler had committed it before: {item.error}",
+        )

@@ -14,7 +14,8 @@ from typing import Any
 
 from tenure._runtime.completer import Completer, NotCommitted
 from tenure._runtime.failures import describe, failure_of, is_interrupt
-from tenure._runtime.recorder import Finished, Recorder
+from tenure._runtime.finished import Finished
+from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.running_job import RunningJob
 from tenure._runtime.settings import WorkerSettings

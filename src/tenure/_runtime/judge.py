@@ -7,7 +7,8 @@ and must not run a handler itself.
 from collections.abc import Mapping
 
 from tenure._runtime.executor import Executor
-from tenure._runtime.recorder import Finished, Recorder
+from tenure._runtime.finished import Finished
+from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Prefetched, Slots

@@ -169,7 +169,7 @@ class Lifecycle:
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
-        completer = Completer(driver, settings.result_limit)
+        completer = Completer(driver, settings.result_limit, self.reporter, clock, self._spawn)
         recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tenure._runtime.completer import Completer
 from tenure._runtime.failures import describe
+from tenure._runtime.finished import Finished
 from tenure._runtime.loop import Backoff
 from tenure._runtime.report import Reporter
 from tenure._runtime.slots import Slots
@@ -20,41 +21,12 @@ from tenure.clock import Clock
 from tenure.driver import Capability, Driver
 from tenure.errors import JobFailed, QueueError, StateTransitionError, StoreUnavailable
 from tenure.events import JobFenced, JobSettled
-from tenure.outcomes import Completed, Failed, Failure, Outcome, Released, Retried
+from tenure.outcomes import Completed, Failed, Failure, Released, Retried
 from tenure.types import Claim, ClaimRequest, Recorded
 
-__all__ = ["Claims", "Finished", "Recorder"]
+__all__ = ["Claims", "Recorder"]
 
 _MAX_BATCH = 512
-
-
-class Finished:
-    """One outcome on its way into the store.
-
-    `operation` is the write's name in errors; `error` is reported once the outcome was applied.
-    `repeated` is set when an earlier try may have been applied. `within` is a completion that the
-    handler wrote in a transaction of its own: where that was committed, it is the outcome.
-    """
-
-    __slots__ = ("claim", "error", "operation", "outcome", "repeated", "seconds", "within")
-
-    def __init__(
-        self,
-        claim: Claim,
-        outcome: Outcome,
-        operation: str,
-        *,
-        error: QueueError | None = None,
-        seconds: float = 0.0,
-        within: Completed | None = None,
-    ) -> None:
-        self.within = within
-        self.claim = claim
-        self.outcome = outcome
-        self.operation = operation
-        self.error = error
-        self.seconds = seconds
-        self.repeated = False
 
 
 class Claims(Protocol):
@@ -111,9 +83,22 @@ class Recorder:
         if isinstance(item.outcome, Released) and not self._can_release:
             self._leave_to_lease(item, "this store cannot give a job back")
             return
-        self._pending.append(item)
         self._slots.unrecorded += 1
+        if item.within is not None:
+            self._completer.check(item, self._checked)
+        else:
+            self._write(item)
+
+    def _write(self, item: Finished) -> None:
+        self._pending.append(item)
         self._wake.set()
+
+    def _checked(self, item: Finished, answer: Recorded | None) -> None:
+        """What became of a completion of the handler's own; None where nobody looks any more."""
+        if answer is None:
+            self._write(item)
+        else:
+            self._answered([item], [answer])
 
     def wake(self) -> None:
         """A claim may be due."""
@@ -124,10 +109,8 @@ class Recorder:
         self._wake.clear()
         claims = self.claims
         items = self._writing = self._take()
-        delay = 0.0
-        if any(item.within is not None for item in items):
-            items, delay = await self._unwritten(items)
         request = claims.request(riding=len(items) if self._fused else 0) if claims else None
+        delay = 0.0
         if request is not None and claims is not None:
             if items and self._fused:
                 delay = await self._exchange(items, claims, request)
@@ -144,7 +127,7 @@ class Recorder:
 
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered, in flight or not: the caller reports it."""
-        left = [*self._writing, *self._pending]
+        left = [*self._writing, *self._pending, *self._completer.abandon()]
         self._writing = []
         self._pending.clear()
         self._slots.unrecorded -= len(left)
@@ -161,28 +144,6 @@ class Recorder:
             jobs.add(job_id)
             items.append(self._pending.popleft())
         return items
-
-    async def _unwritten(self, items: list[Finished]) -> tuple[list[Finished], float]:
-        """What is still to be written, once those are settled that their handlers completed."""
-        written = [item for item in items if item.within is not None]
-        try:
-            committed = await self._completer.committed([item.claim for item in written])
-        except QueueError as error:
-            self._reporter.report(error)
-            self._put_back(items, maybe_applied=False)
-            return [], self._backoff.pause()
-        except BaseException:
-            self._put_back(items, maybe_applied=False)
-            raise
-        settled = [item for item, done in zip(written, committed, strict=True) if done]
-        for item in settled:
-            _complete(item)
-        for item in written:
-            item.within = None
-        if settled:
-            self._answered(settled, [Recorded.APPLIED] * len(settled))
-        rest = self._writing = [item for item in items if item not in settled]
-        return rest, 0.0
 
     async def _record(self, items: list[Finished]) -> float:
         try:
@@ -310,17 +271,3 @@ class Recorder:
             else f"nothing was changed: {what}"
         )
         self._reporter.report(StateTransitionError(hold.job_id, item.operation, message))
-
-
-def _complete(item: Finished) -> None:
-    """Its handler has completed the job; what it did after the commit changes nothing."""
-    if item.within is not None:
-        item.outcome = item.within
-    if item.operation == "complete_within":
-        item.error = None
-    elif item.error is not None:
-        item.error = StateTransitionError(
-            item.claim.hold.job_id,
-            item.operation,
-            f"the job stays completed, as the handler had committed it before: {item.error}",
-        )

@@ -14,6 +14,7 @@ from tenure.drivers.postgres.keeper import Keeper
 from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.session import Session, open_session
 from tenure.drivers.postgres.statements import Statements
+from tenure.drivers.postgres.within import within
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.types import (
     Answer,
@@ -50,6 +51,9 @@ class PostgresDriver(Driver):
     `pool_size` bounds the connections for statements; one more listens for jobs while somebody
     waits, and one belongs to the keeper of a worker. `timeout` is how many seconds a statement may
     take before its connection is dropped and the call raises an ambiguous `StoreUnavailable`.
+
+    `within=` takes a caller's own connection to the same database: of psycopg (3), sync or async,
+    of asyncpg, or SQLAlchemy's over these. It holds up nobody else's claims and leases.
 
     `pooled` says that a pooler in transaction mode (PgBouncer) is in between. It is found out where
     it is not said. Statements are then not prepared, and there are no notifications: who waits
@@ -158,6 +162,21 @@ class PostgresDriver(Driver):
             session.wake()
         if items:
             session.ended()
+
+    async def enqueue_within(
+        self, jobs: Sequence[NewJob], connection: object
+    ) -> Sequence[Enqueued]:
+        async with within(connection, self._statements) as transaction:
+            answers = await enqueue.enqueue(transaction, jobs, None)
+            # Heard when the caller commits; inside of its transaction there is no other way.
+            await transaction.fetch("notify", self._options.channel)
+            return answers
+
+    async def record_within(
+        self, items: Sequence[RecordItem], connection: object
+    ) -> Sequence[Recorded]:
+        async with within(connection, self._statements) as transaction:
+            return await record.record(transaction, items, None)
 
     async def extend(
         self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None

@@ -32,6 +32,11 @@ class Statements:
         self._schema = quoted(schema)
         self._texts: dict[str, str] = {}
 
+    @property
+    def where(self) -> str:
+        """The schema, for messages."""
+        return f"schema {self._schema}"
+
     def text(self, name: str) -> str:
         """The text of `queries/<name>.sql`, or of `<name> <source>`."""
         text = self._texts.get(name)

@@ -1,2 +1,6 @@
 -- Settles holds. See functions/record.sql.
-SELECT {schema}.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+-- The types are named for clients that do not ask the server for them.
+SELECT {schema}.record(
+    $1::text[], $2::bigint[], $3::text[], $4::smallint[], $5::smallint[], $6::boolean[],
+    $7::double precision[], $8::text[], $9::bytea[], $10::text[], $11::timestamptz
+)
