@@ -360,6 +360,7 @@ async def test_a_child_leaves_the_connections_of_its_parent_alone(
     async with opened(own_server.url, schema) as driver:
         await driver.enqueue(jobs(1))
         await driver.wait(["other"], 0.05)  # which begins to listen
+        await until(lambda: bool(sessions(own_server, "LISTEN%")))
         before = set(sessions(own_server))
         fork = multiprocessing.get_context("fork")
         child = fork.Process(target=_in_child, args=(driver, own_server, schema))
