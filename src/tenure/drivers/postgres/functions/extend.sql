@@ -9,14 +9,18 @@ CREATE OR REPLACE FUNCTION {schema}.extend(
 ) RETURNS smallint[] LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_places jsonb := (  -- by id, as in record.sql
+        SELECT jsonb_object_agg(n.id, n.place)
+        FROM unnest(p_ids) WITH ORDINALITY AS n (id, place)
+    );
 BEGIN
     UPDATE {schema}.jobs AS j
     SET lease = p_lease, lease_until = v_now + p_lease * interval '1 second'
     WHERE j.seq = ANY (ARRAY(
         SELECT h.seq FROM {schema}.jobs AS h
         WHERE h.id = ANY (p_ids)
-            AND h.serial = p_serials[array_position(p_ids, h.id)]
-            AND h.token = p_tokens[array_position(p_ids, h.id)]
+            AND h.serial = p_serials[(v_places -> h.id)::integer]
+            AND h.token = p_tokens[(v_places -> h.id)::integer]
         FOR UPDATE SKIP LOCKED
     ));
     RETURN (
