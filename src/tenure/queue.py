@@ -59,10 +59,13 @@ def connect(
 ) -> "Queue":
     """A queue on the store that `url` names; it opens on `await`, `async with` or first use.
 
-    URLs: `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite:///:memory:`.
-    `options` are the store's, also possible in the URL's query: for SQLite `synchronous`
-    ("FULL" or "NORMAL"), `busy_timeout` (seconds), `migrate`. `payload_limit` is in bytes of JSON,
-    for payloads and results. Raises `InvalidConfiguration` before anything is touched.
+    URLs: `memory://`; `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite:///:memory:`;
+    `redis://host:port/database`, `rediss://` with TLS, `unix:///path`; `postgresql://host/database`.
+    `options` are the store's, also possible in the URL's query: for SQLite `synchronous` ("FULL"
+    or "NORMAL"), `busy_timeout` (seconds), `migrate`; for Redis `namespace`, `timeout`,
+    `connect_timeout`, `tls_ca`; for PostgreSQL `schema`, `migrate`, `pool_size`, `timeout`,
+    `pooled`. `payload_limit` is in bytes of JSON, for payloads and results. Raises
+    `InvalidConfiguration` before anything is touched, also for an extra that is not installed.
     """
     timing = clock or SystemClock()
     driver = drivers.connect(url, options, timing)
