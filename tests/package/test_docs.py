@@ -82,7 +82,7 @@ def problems(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", ["internals.md", "guarantees.md", "glossary.md"])
+@pytest.mark.parametrize("page", ["internals.md", "guarantees.md", "glossary.md", "drivers.md"])
 def test_a_page_names_only_what_exists(page: str) -> None:
     assert problems((ROOT / "docs" / page).read_text(encoding="utf-8")) == []
 
