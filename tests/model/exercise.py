@@ -15,6 +15,7 @@ from tenure.types import (
     ClaimRequest,
     Enqueued,
     Exchanged,
+    Expired,
     Hold,
     Job,
     JobFilter,
@@ -34,6 +35,7 @@ __all__ = ["Exercise", "matches", "repeated"]
 NEEDED = frozenset(Capability) - {Capability.NAMES, Capability.SHARED}
 
 EVERYTHING = 1000
+LAST = T0 + timedelta(days=58_500)  # past every `at` that the values have
 PLENTY = 8 * 1024 * 1024
 # Made again at the same instant, these change nothing more (I14). A repeated purge, prune or
 # reclaim goes on where its limit had stopped it.
@@ -92,6 +94,20 @@ class Exercise:
         counts = self.pair.counts(self.now)
         assert counts == counted(self.view, self.now, frozenset(self.ledger.paused)), "I1: counts"
 
+    def check_leases(self) -> None:
+        """Which leases have run out, up to a limit; and, seen from far in the future, all of them.
+
+        Which of those that end at the same instant come within the limit is left free.
+        """
+        for now, limit in ((self.now, 2), (LAST, EVERYTHING)):
+            found: Expired = self.pair.of_tested(Call("expired", (limit,)), now)
+            right = self.ledger.run_out(now)
+            assert found.now == now
+            ends = [entry.until for entry in found.holds]
+            assert ends == list(right.values())[:limit], "I6, I7: the ends of leases"
+            assert {entry.hold for entry in found.holds} <= right.keys()
+            assert all(self.ledger.leases[e.hold.job_id] == e.lease for e in found.holds)
+
     def request(
         self, queues: tuple[QueueLimit, ...], limit: int, lease: float, most: int = PLENTY
     ) -> ClaimRequest:
@@ -117,7 +133,7 @@ class Exercise:
 
     def end_everything(self) -> None:
         """I16: what has ended goes when it is pruned, and nothing of it stays."""
-        self.now += timedelta(days=58_500)  # past every `at` that the values have
+        self.now = LAST
         self.make(Call("reclaim", (EVERYTHING, (0.0,)), {"only": None}))
         self.make(Call("cancel", (list(self.view),)))
         self.now += timedelta(minutes=2)

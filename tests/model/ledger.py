@@ -39,6 +39,7 @@ class Ledger:
     accepted: dict[str, NewJob] = field(default_factory=dict[str, NewJob])
     holds: dict[str, Hold] = field(default_factory=dict[str, Hold])
     ends: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    leases: dict[str, float] = field(default_factory=dict[str, float])
     results: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
     errors: dict[str, Failure | None] = field(default_factory=dict[str, Failure | None])
     settled: dict[str, RecordItem] = field(default_factory=dict[str, RecordItem])
@@ -80,7 +81,7 @@ class Ledger:
                 assert claim.attempt == job.attempt + 1, "I4: a start counts once"
                 assert claim.lease == request.lease
                 self.holds[job.id] = hold
-                self.ends[job.id] = now + timedelta(seconds=request.lease)
+                self._leased(job.id, request.lease, now)
 
     def _right_claim(self, request: ClaimRequest, before: View, now: datetime) -> list[str]:
         arrival = {job_id: place for place, job_id in enumerate(before)}
@@ -162,7 +163,10 @@ class Ledger:
             current = self.holds.get(hold.job_id) == hold
             assert (answer is not Kept.LOST) == current, "I3: extended, or not, against the hold"
             if current:
-                self.ends[hold.job_id] = now + timedelta(seconds=lease)
+                self._leased(hold.job_id, lease, now)
+
+    def _leased(self, job_id: str, lease: float, now: datetime) -> None:
+        self.leases[job_id], self.ends[job_id] = lease, now + timedelta(seconds=lease)
 
     def run_out(self, now: datetime, only: Sequence[Hold] | None = None) -> dict[Hold, datetime]:
         """The current holds whose lease has run out, longest ago first, with their ends."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tenure.driver import Driver, RecordItem
 from tenure.outcomes import Outcome
 from tenure.states import State
-from tenure.types import Expired, Hold, Job, JobFilter, Move, NewJob, QueueLimit, Retention, Retry
+from tenure.types import Hold, Job, JobFilter, Move, NewJob, QueueLimit, Retention, Retry
 from tests.model import values as v
 from tests.model.exercise import EVERYTHING, PLENTY, Exercise, matches, repeated
 from tests.model.pair import Call
@@ -63,7 +63,11 @@ def _some_holds(model: "Model") -> st.SearchStrategy[Sequence[Hold]]:
 
 
 def _items(model: "Model") -> st.SearchStrategy[Sequence[RecordItem]]:
-    return v.batches(st.tuples(_holds(model), v.OUTCOMES), 4, by=lambda item: item[0].job_id)
+    """Outcomes, and some that were recorded before and may have been the last of their job."""
+    new = st.tuples(_holds(model), v.OUTCOMES)
+    settled = list(model.exercise.ledger.settled.values())
+    items = st.one_of(new, new, st.sampled_from(settled)) if settled else new
+    return v.batches(items, 4, by=lambda item: item[0].job_id)
 
 
 def _again(model: "Model") -> st.SearchStrategy[NewJob]:
@@ -85,26 +89,24 @@ def _dispatches(model: "Model") -> st.SearchStrategy[Sequence[NewJob]]:
     return st.one_of(new, new, mixed)
 
 
-def _serials(model: "Model") -> st.SearchStrategy[int | None]:
-    return st.none() | st.sampled_from([0, 1, *(job.serial for job in model.jobs)])
+def _known(model: "Model") -> st.SearchStrategy[tuple[str, int | None]]:
+    """An id with the serial of its job, or a wrong one, or none."""
+    choices: list[tuple[str, int | None]] = [("nobody", None), ("nobody", 1)]
+    for job in model.jobs:
+        choices += [(job.id, None), (job.id, job.serial), (job.id, job.serial - 1)]
+    return st.sampled_from(choices)
 
 
 def _retries(model: "Model") -> st.SearchStrategy[Sequence[Retry]]:
-    return v.batches(st.builds(Retry, _ids(model), _serials(model)), 3)
+    return v.batches(_known(model).map(lambda known: Retry(*known)), 4)
 
 
 def _moves(model: "Model") -> st.SearchStrategy[Sequence[Move]]:
-    return v.batches(
-        st.builds(
-            Move,
-            job_id=_ids(model),
-            queue=st.none() | v.QUEUES,
-            at=st.none() | v.INSTANTS,
-            priority=st.none() | v.PRIORITIES,
-            serial=_serials(model),
-        ),
-        3,
-    )
+    return v.batches(st.builds(_aimed, v.MOVES, _known(model)), 3)
+
+
+def _aimed(move: Move, known: tuple[str, int | None]) -> Move:
+    return replace(move, job_id=known[0], serial=known[1])
 
 
 _LOST = st.sampled_from([False, False, True])
@@ -232,6 +234,19 @@ class Model(RuleBasedStateMachine):
     def progress(self, hold: Hold, value: bytes, lost: bool) -> Call:
         return self._make(Call("progress", (hold, value)), lost)
 
+    @rule(lease=v.LEASES, outcome=v.OUTCOMES)
+    def all_that_is_due_is_done(self, lease: float, outcome: Outcome) -> None:
+        self.claim_from_all_queues(EVERYTHING, lease)
+        items = [(hold, outcome) for hold in self.exercise.ledger.holds.values()]
+        self._make(Call("record", (items,)), lost=False)
+
+    @rule(delays=v.RECLAIM_DELAYS)
+    def a_worker_dies(self, delays: Sequence[float]) -> None:
+        """It claims what is due, and nobody hears of it again until its leases run out."""
+        self.claim_from_all_queues(EVERYTHING, 1.0)
+        self.exercise.now += timedelta(seconds=1.0)
+        self._make(Call("reclaim", (EVERYTHING, delays), {"only": None}), lost=False)
+
     # --- control --------------------------------------------------------------------------------
 
     @rule(target=calls, ids=v.batches(_of(_ids), 3), lost=_LOST)
@@ -290,20 +305,6 @@ class Model(RuleBasedStateMachine):
         ]
         assert due == min(right, default=None)
 
-    @rule(limit=st.integers(1, 4))
-    def expired(self, limit: int) -> None:
-        """Which of those that ended at the same instant come within the limit is left free."""
-        pair, now = self.exercise.pair, self.exercise.now
-        found: Expired = pair.of_tested(Call("expired", (limit,)), now)
-        everything: Expired = pair.of_reference(Call("expired", (EVERYTHING,)), now)
-        right = self.exercise.ledger.run_out(now)
-        assert (found.now, everything.now) == (now, now)
-        assert [entry.until for entry in found.holds] == list(right.values())[:limit], (
-            "I6, I7: ends"
-        )
-        assert {entry.hold for entry in everything.holds} == right.keys()
-        assert set(found.holds) <= set(everything.holds)
-
     @rule(which=v.FILTERS, limit=st.integers(1, 3))
     def walk(self, which: JobFilter, limit: int) -> None:
         listed = self.exercise.pair.view(limit, which)
@@ -321,6 +322,7 @@ class Model(RuleBasedStateMachine):
         self._sound = False
         self.exercise.settle()
         self.exercise.check_counts()
+        self.exercise.check_leases()
         self._sound = True
 
     def teardown(self) -> None:

@@ -16,7 +16,7 @@ from tests.model.subjects import lasting
         w.LeaseIgnored,
         w.AgainIgnored,
         w.PauseIgnored,
-        w.WishToCancelOutlivesACancel,
+        w.RunningJobDeleted,
     ],
 )
 def test_a_witness_differs_from_the_reference(witness: type[w.Witness]) -> None:

@@ -18,16 +18,16 @@ from tenure.outcomes import (
     Snoozed,
 )
 from tenure.states import State
-from tenure.types import JobFilter, NewJob, QueueLimit, Retention
+from tenure.types import JobFilter, Move, NewJob, QueueLimit, Retention
 
 __all__ = [
     "ALL_QUEUES",
     "CHANGES",
     "DATA",
     "FILTERS",
-    "INSTANTS",
     "JOBS",
     "LEASES",
+    "MOVES",
     "OUTCOMES",
     "PAUSES",
     "PRIORITIES",
@@ -146,6 +146,13 @@ def under_the_id_of(job: NewJob, other: NewJob) -> NewJob:
 
 
 RECLAIM_DELAYS = st.sampled_from([(0.0,), (0.0, 2.0, 10.0), (1.5, 60.0)])
+MOVES = st.builds(
+    Move,
+    job_id=st.just(""),  # the machine gives one
+    queue=st.none() | QUEUES,
+    at=st.none() | INSTANTS,
+    priority=st.none() | PRIORITIES,
+)
 FILTERS = st.builds(
     JobFilter,
     state=st.none() | st.sampled_from(State),
