@@ -14,7 +14,7 @@ CHECKS := check-lint check-format check-mypy check-pyright check-layers
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test test-slow check $(CHECKS) demo bench format lock clean
+.PHONY: help dev test test-slow model check $(CHECKS) demo bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,10 @@ test: check ## what CI runs: check, then all tests that are not slow (ARGS="-k .
 
 test-slow: $(VENV)/.dev ## the slow tests (none collected is no failure)
 	$(PYTEST) -m slow -o faulthandler_timeout=0 $(ARGS) || [ $$? -eq 5 ]
+
+model: $(VENV)/.dev ## random calls on every store, against the memory store; TENURE_MODEL_SECONDS for each
+	TENURE_MODEL_SECONDS=$${TENURE_MODEL_SECONDS:-60} \
+	$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=0 $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types twice, layers; one failure fails it, all are shown
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(SYNC) $(CHECKS)

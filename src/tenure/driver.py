@@ -229,7 +229,7 @@ class Driver(ABC):
         """Cancel waiting jobs at once (`DONE`); store the wish for processing ones (`REQUESTED`).
 
         Also `FINISHED` (it had ended, changed nothing), `UNKNOWN`. Leaves nothing behind for an
-        unknown id.
+        unknown id. A wish outlives a reclaim; it is fulfilled, and gone, when the job has ended.
         """
         raise Unsupported("cancel")
 

@@ -103,6 +103,9 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
     w.WishToCancelDoesNotStopARetry: {"a_job_asked_to_cancel_is_cancelled_instead_of_retried"},
     w.WishToCancelBeatsACompletion: {"a_completion_or_failure_stands_against_the_wish_to_cancel"},
     w.WishToCancelOutlivesTheEnd: {"a_wish_to_cancel_does_not_outlive_a_retry"},
+    w.WishToCancelOutlivesACancel: {
+        "a_wish_to_cancel_is_gone_when_the_reclaimed_job_was_cancelled"
+    },
     w.RunningJobDeleted: {"delete_answers_by_the_state_of_each_job"},
     w.RetryKeepsTheAttempt: {"a_retried_job_starts_anew_under_a_new_serial"},
     w.EndedJobMoved: {"a_job_that_has_ended_is_changed_by_nothing"},

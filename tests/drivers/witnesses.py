@@ -540,6 +540,18 @@ class WishToCancelOutlivesTheEnd(Witness):
         self._change(before.id, cancel_requested=before.cancel_requested)
 
 
+class WishToCancelOutlivesACancel(Witness):
+    """A job that is cancelled while it waits keeps the wish of its reclaimed attempt."""
+
+    def _cancel(self, job_id: str, now: datetime) -> Answer:
+        record = self._records.get(job_id)
+        wished = record is not None and record.job.cancel_requested
+        answer = super()._cancel(job_id, now)
+        if answer is Answer.DONE:
+            self._change(job_id, cancel_requested=wished)
+        return answer
+
+
 class RunningJobDeleted(Witness):
     """`delete` deletes a running job too."""
 

@@ -312,7 +312,7 @@ class MemoryDriver(Driver):
         if record.job.state is State.PROCESSING:
             record.change(now, cancel_requested=True)
             return Answer.REQUESTED
-        record.change(now, state=State.CANCELLED, finished_at=now)
+        record.change(now, state=State.CANCELLED, finished_at=now, cancel_requested=False)
         return Answer.DONE
 
     async def retry(

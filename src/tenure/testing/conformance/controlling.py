@@ -4,6 +4,7 @@ from tenure.driver import Capability, Driver
 from tenure.outcomes import Completed, Failed
 from tenure.states import State
 from tenure.testing.conformance.builders import (
+    LEASE,
     T0,
     after,
     claim,
@@ -59,6 +60,19 @@ async def a_wish_to_cancel_leaves_the_running_attempt(store: Driver) -> None:
     job = await stored(store, "a")
     expect((job.state, job.cancel_requested), (State.PROCESSING, True), "state and wish")
     await record(store, claimed.hold, Completed(), now=after(2))
+
+
+@check("cancel()", [Capability.CONTROL, Capability.RECLAIM, Capability.INSPECT])
+async def a_wish_to_cancel_is_gone_when_the_reclaimed_job_was_cancelled(store: Driver) -> None:
+    await started(store, "a")
+    await store.cancel(["a"], now=after(1))
+    await store.reclaim(10, [0.0], now=after(LEASE))
+    expect(list(await store.cancel(["a"], now=after(31))), [Answer.DONE], "the answer")
+    job = await stored(store, "a")
+    expect((job.state, job.cancel_requested), (State.CANCELLED, False), "state and wish")
+    await store.retry([Retry("a")], now=after(32))
+    again = await claim_one(store, "a", now=after(32))
+    expect(again.job.cancel_requested, False, "cancel_requested of the next claim")
 
 
 @check("cancel()", _NEEDS)

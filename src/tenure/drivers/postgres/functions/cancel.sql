@@ -24,7 +24,8 @@ BEGIN
             WHERE seq = v_job.seq;
         ELSE
             v_answer := 'done';
-            UPDATE {schema}.jobs SET state = 5, finished_at = v_now, updated_at = v_now
+            UPDATE {schema}.jobs
+            SET state = 5, cancel_requested = false, finished_at = v_now, updated_at = v_now
             WHERE seq = v_job.seq;
             INSERT INTO {schema}.differences (queue, state, n) VALUES (v_job.queue, 5, 1);
         END IF;

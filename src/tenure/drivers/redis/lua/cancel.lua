@@ -15,6 +15,7 @@ for i = 2, #ARGV do
         mark[CANCEL] = 1
         put_mark(id, mark)
     else
+        mark[CANCEL] = 0 -- the wish of an earlier attempt is fulfilled
         become(id, mark, CANCELLED)
         put_mark(id, mark)
     end
