@@ -14,10 +14,10 @@ CHECKS := check-lint check-format check-mypy check-pyright check-layers
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test test-slow model check $(CHECKS) demo bench format lock clean
+.PHONY: help dev test test-slow test-matrix model check $(CHECKS) demo bench format lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 dev: $(VENV)/.dev ## create or update the development environment
 
@@ -30,6 +30,9 @@ test-slow: $(VENV)/.dev ## the slow tests (none collected is no failure)
 model: $(VENV)/.dev ## random calls on every store, against the memory store; TENURE_MODEL_SECONDS for each
 	TENURE_MODEL_SECONDS=$${TENURE_MODEL_SECONDS:-60} \
 	$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=0 $(ARGS)
+
+test-matrix: $(VENV)/.dev ## the tests of the stores on each version of each engine that is there
+	$(BIN)/python -m tests.matrix -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types twice, layers; one failure fails it, all are shown
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(SYNC) $(CHECKS)
