@@ -5,7 +5,7 @@ is what the machine says. Most choices are among what is there, since a made-up 
 meets anything; some are made up, or stale, or a little wrong.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace as with_changes
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -33,6 +33,11 @@ def _of(choices: Callable[["Model"], st.SearchStrategy[T]]) -> st.SearchStrategy
     return st.runner().flatmap(choices)
 
 
+def _newest(items: Iterable[T]) -> list[T]:
+    """A few, since hypothesis writes out what it chooses from."""
+    return list(items)[-12:]
+
+
 def _ids(model: "Model") -> st.SearchStrategy[str]:
     stored = list(model.exercise.view)
     return st.sampled_from([*stored, *stored, *model.exercise.dispatched, "nobody"])
@@ -40,7 +45,7 @@ def _ids(model: "Model") -> st.SearchStrategy[str]:
 
 def _holds(model: "Model") -> st.SearchStrategy[Hold]:
     """Current ones mostly; any that ever was; and some that are wrong by one part."""
-    current = list(model.exercise.ledger.holds.values())
+    current = _newest(model.exercise.ledger.holds.values())
     near = [
         other
         for hold in current
@@ -50,9 +55,9 @@ def _holds(model: "Model") -> st.SearchStrategy[Hold]:
             replace(hold, token="another"),
         )
     ]
-    earlier = model.exercise.claimed or [Hold("nobody", 1, "token")]
-    of_tokens = [Hold(job.id, job.serial, hold.token) for job in model.jobs for hold in earlier]
-    choices = [earlier, of_tokens or earlier]
+    earlier = _newest(model.exercise.claimed) or [Hold("nobody", 1, "token")]
+    of_others = [Hold(job.id, job.serial, earlier[0].token) for job in _newest(model.jobs)]
+    choices = [earlier, of_others or earlier]
     if current:
         choices += [current, current, current, near]
     return st.one_of(*(st.sampled_from(each) for each in choices))
@@ -65,14 +70,14 @@ def _some_holds(model: "Model") -> st.SearchStrategy[Sequence[Hold]]:
 def _items(model: "Model") -> st.SearchStrategy[Sequence[RecordItem]]:
     """Outcomes, and some that were recorded before and may have been the last of their job."""
     new = st.tuples(_holds(model), v.OUTCOMES)
-    settled = list(model.exercise.ledger.settled.values())
+    settled = _newest(model.exercise.ledger.settled.values())
     items = st.one_of(new, new, st.sampled_from(settled)) if settled else new
     return v.batches(items, 4, by=lambda item: item[0].job_id)
 
 
 def _again(model: "Model") -> st.SearchStrategy[NewJob]:
     """A job that was dispatched before, or one with its id and other content."""
-    first = st.sampled_from(list(model.exercise.dispatched.values()))
+    first = st.sampled_from(_newest(model.exercise.dispatched.values()))
     other = st.builds(v.under_the_id_of, v.JOBS, first)
     changed = st.builds(v.changed, first, st.sampled_from(v.CHANGES))
     return st.one_of(first, first, other, changed)
