@@ -253,7 +253,7 @@ class HandlerNotFound(QueueError):
     def __init__(self, name: str, job_id: str | None = None, hint: str = "") -> None:
         super().__init__(
             f"no handler is registered for {name!r}{hint}; its jobs are put back for a worker that "
-            "has one"
+            "has one, or fail where the store cannot delay them"
         )
         self.name = name
         self.job_id = job_id
