@@ -12,7 +12,7 @@ import pytest
 import tenure
 from tenure.driver import Capability
 from tests.runtime.arrange import Requests, hidden, running
-from tests.runtime.scenes import errors_of, unreachable
+from tests.runtime.scenes import errors_of, shut_down, unreachable
 from tests.runtime.world import World, each_store, open_world
 
 
@@ -173,6 +173,30 @@ async def test_w08_without_next_due_a_delayed_job_waits_for_a_poll() -> None:
             assert len(starts) == 1
             assert 3.0 <= starts[0] <= 5.0
             assert "next_due" not in world.driver.calls
+
+
+async def test_w08_a_claim_that_fails_beside_outcomes_stops_no_later_one() -> None:
+    """W8: the worker was at rest when it failed, and its next poll falls into the pause."""
+    async with open_world() as world:
+        worker, starts = noting(world)
+        gate = asyncio.Event()
+
+        @worker.handler("gated")
+        async def gated(payload: None) -> None:
+            await gate.wait()
+
+        handle = worker.run()
+        await world.queue.dispatch("gated")
+        await world.advance(0.9)
+        world.driver.fail("exchange", unreachable())
+        gate.set()
+        await world.advance(5.0)
+        assert (await world.queue.counts()).completed == 1
+        await world.queue.dispatch("work")
+        await world.advance(1.0)
+        assert len(starts) == 1
+        assert len(errors_of(handle)) == 1
+        await shut_down(world, handle)
 
 
 # --- how seldom it looks ------------------------------------------------------------------------

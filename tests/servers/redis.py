@@ -12,8 +12,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ import redis
 
 __all__ = [
     "RedisServer",
+    "add_replica",
     "binary",
     "cluster_server",
+    "frozen",
+    "moving",
     "redis_cluster",
     "redis_server",
     "running",
@@ -40,7 +44,7 @@ class RedisServer:
     def __init__(self, folder: Path, *options: str) -> None:
         self.port = free_port()
         self._folder = folder
-        self._options = options
+        self.options = options
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -57,10 +61,15 @@ class RedisServer:
         """A plain `redis.Redis`, for arranging and looking; its own types are not complete."""
         return redis.Redis(host="127.0.0.1", port=self.port, protocol=2)
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
+        """Start it; `options` are for this time only."""
         settings = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder))
         self._process = subprocess.Popen(
-            [binary(), *settings, "--save", "", "--logfile", "server.log", *self._options],
+            [
+                *(binary(), *settings, "--save", "", "--logfile", "server.log"),
+                *self.options,
+                *options,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -103,6 +112,16 @@ class RedisServer:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def frozen(server: RedisServer) -> Generator[None]:
+    """The server is there and does nothing, as behind a network that swallows everything."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
 
 
 def binary() -> str:
@@ -154,10 +173,10 @@ def running(folder: Path, *options: str) -> Generator[RedisServer]:
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Generator[list[RedisServer]]:
+def running_cluster(folder: Path, *options: str) -> Generator[list[RedisServer]]:
     """Three primaries that share the slots."""
-    options = ("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
-    nodes = [RedisServer(folder / f"node-{n}", *options) for n in range(3)]
+    ours = ("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", *options)
+    nodes = [RedisServer(folder / f"node-{n}", *ours) for n in range(3)]
     try:
         for node in nodes:
             node.start()
@@ -168,24 +187,72 @@ def running_cluster(folder: Path) -> Generator[list[RedisServer]]:
             node.kill()
 
 
+def add_replica(nodes: list[RedisServer], primary: RedisServer, folder: Path) -> None:
+    """One more node, at the end of `nodes`, that has all the primary has."""
+    replica = RedisServer(folder, *primary.options)
+    nodes.append(replica)
+    replica.start()
+    with replica.client() as client, primary.client() as other:
+        client.execute_command("CLUSTER", "MEET", "127.0.0.1", primary.port)
+        name = other.execute_command("CLUSTER", "MYID")
+        _until(lambda: name in client.execute_command("CLUSTER", "NODES"), "the replica is alone")
+        _until(lambda: _is_whole(client, 3), "the replica does not see the cluster")
+        client.execute_command("CLUSTER", "REPLICATE", name)
+        _until(
+            lambda: client.info("replication").get("master_link_status") == "up",
+            "the replica does not copy",
+        )
+
+
+def _until(holds: Callable[[], bool], complaint: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, complaint
+        time.sleep(0.05)
+
+
 def _join(nodes: list[RedisServer]) -> None:
     bounds = [16384 * n // len(nodes) for n in range(len(nodes) + 1)]
     for node, first, last in zip(nodes, bounds[:-1], bounds[1:], strict=True):
         with node.client() as client:
             client.execute_command("CLUSTER", "ADDSLOTS", *range(first, last))
             client.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
-    end = time.monotonic() + PATIENCE
     for node in nodes:
         with node.client() as client:
-            while not _is_whole(client, len(nodes)):
-                assert time.monotonic() < end, "the cluster does not come together"
-                time.sleep(0.05)
+            whole = partial(_is_whole, client, len(nodes))
+            _until(whole, "the cluster does not come together")
 
 
 def _is_whole(client: Any, nodes: int) -> bool:
     facts = bytes(client.execute_command("CLUSTER", "INFO"))
     shares = client.execute_command("CLUSTER", "SLOTS")
     return b"cluster_state:ok" in facts and len(shares) == nodes
+
+
+def moving(nodes: list[RedisServer], slot: int) -> Iterator[str]:
+    """Move a slot to another node, in steps that take their time: announced, half way, done."""
+    clients = [node.client() for node in nodes]
+    try:
+        names = [client.execute_command("CLUSTER", "MYID").decode() for client in clients]
+        stored = [client.execute_command("CLUSTER", "COUNTKEYSINSLOT", slot) for client in clients]
+        owner = stored.index(max(stored))
+        target = (owner + 1) % len(nodes)
+        clients[target].execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", names[owner])
+        clients[owner].execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target])
+        yield "announced"
+        keys = clients[owner].execute_command("CLUSTER", "GETKEYSINSLOT", slot, 1000)
+        for part, step in ((keys[: len(keys) // 2], "half way"), (keys[len(keys) // 2 :], None)):
+            for key in part:
+                clients[owner].execute_command(
+                    "MIGRATE", "127.0.0.1", nodes[target].port, key, 0, 5000
+                )
+            if step:
+                yield step
+        for client in (clients[target], clients[owner], *clients):
+            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", names[target])
+    finally:
+        for client in clients:
+            client.close()
 
 
 @pytest.fixture(scope="session")

@@ -188,11 +188,7 @@ class Claimer:
         if self._closed:
             self._rested.clear()
             return 0.0
-        pause = self._not_before - self._clock.monotonic()
-        if pause > 0:
-            await self._clock.sleep(pause)
-            # Over, even where the timer rang a hair too early: nobody would ask again.
-            self._not_before = 0.0
+        await self._pause()
         if not self._listen():
             await self._rest()
             self._listen()
@@ -201,6 +197,7 @@ class Claimer:
             floor = self._empty_at + _FLOOR - self._clock.monotonic()
             if floor > 0:
                 await self._clock.sleep(floor)
+        await self._pause()  # a claim that rode with outcomes may have failed meanwhile
         self._rested.clear()
         self.want()
         await self._rested.wait()
@@ -208,6 +205,14 @@ class Claimer:
             error, self._broken = self._broken, None
             raise error
         return 0.0
+
+    async def _pause(self) -> None:
+        """Let the pause after a failed claim pass."""
+        pause = self._not_before - self._clock.monotonic()
+        if pause > 0:
+            await self._clock.sleep(pause)
+            # Over, even where the timer rang a hair too early: nobody would ask again.
+            self._not_before = 0.0
 
     def _listen(self) -> bool:
         """Begin to wait for a hint where nothing does so yet; whether it began."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,15 @@ from redis.crc import key_slot
 
 from tenure.clock import SystemClock
 from tenure.drivers.redis import RedisDriver
+from tenure.drivers.redis.client import Address
+from tenure.drivers.redis.faults import Refused
+from tenure.drivers.redis.route import Route
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.outcomes import Completed, Failed, Outcome, Retried
 from tenure.types import Kept, NewJob, Recorded
 from tests.drivers.redis_extras.support import FAILURE, claim, jobs, opened, request
-from tests.servers.redis import RedisServer, free_port, running
+from tests.servers.redis import RedisServer, free_port, frozen, moving, running
+from tests.servers.relay import relaying
 
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -139,6 +145,62 @@ async def test_a_full_server_does_each_transition_wholly_or_not_at_all(tmp_path:
             assert (counts.completed, counts.failed, counts.pending) == (1, 1, 4)
 
 
+async def test_a_full_server_takes_no_job_away_from_a_worker(tmp_path: Path) -> None:
+    """A21: leases are extended, and none is reclaimed while its outcome cannot be written."""
+    with running(tmp_path, "--maxmemory-policy", "noeviction") as server:
+        async with opened(server) as driver:
+            await driver.enqueue(jobs(2))
+            (kept, ended) = await claim(driver, 2)
+            later = datetime.now(UTC) + timedelta(seconds=60)
+            with server.client() as client:
+                client.config_set("maxmemory", 1)
+                keeper = driver.keeper_handle()
+                answers = await asyncio.to_thread(keeper.extend, [kept.hold], 300.0)
+                keeper.close()
+                assert answers == [Kept.KEPT]
+                assert "maxmemory" in await refused(
+                    lambda: driver.record([(ended.hold, Completed(b"1"))])
+                )
+                assert "maxmemory" in await refused(lambda: driver.reclaim(10, [0.0], now=later))
+                client.config_set("maxmemory", 0)
+            assert await driver.record([(ended.hold, Completed(b"1"))]) == [Recorded.APPLIED]
+            assert await driver.reclaim(10, [0.0], now=later) == []
+
+
+async def test_callers_that_wait_for_a_connection_wait_no_longer_than_the_time_limit(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path) as server:
+        async with opened(server, timeout=0.3) as driver:
+            with frozen(server):
+                begun = time.monotonic()
+                calls = [driver.get("a") for _ in range(40)]
+                errors = await asyncio.gather(*calls, return_exceptions=True)
+                assert time.monotonic() - begun < 3
+            assert {type(error) for error in errors} == {StoreUnavailable}
+            assert any("in use" in str(error) for error in errors)
+            await asyncio.gather(*(driver.get("a") for _ in range(40)))
+
+
+async def test_an_idle_connection_that_was_forgotten_in_silence_fails_no_call(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked before it carries anything, and the call goes out on a new one."""
+    async with relaying(redis_server.port) as relay:
+        driver = RedisDriver(
+            relay.url, namespace="forgotten", clock=SystemClock(), connect_timeout=0.3
+        )
+        await driver.open()
+        await asyncio.gather(*(driver.get("a") for _ in range(20)))
+        relay.forget()
+        monkeypatch.setattr("tenure.drivers.redis.client._IDLE", 0)
+        begun = time.monotonic()
+        await driver.enqueue(jobs(1))
+        assert time.monotonic() - begun < 2
+        assert (await driver.counts()).pending == 1
+        await driver.close()
+
+
 async def test_a_refusal_of_the_server_is_definite(redis_server: RedisServer) -> None:
     async with opened(redis_server, "wrong") as driver:
         with redis_server.client() as client:
@@ -194,34 +256,34 @@ async def test_a_slot_that_moves_to_another_node_is_followed(
     redis_cluster: list[RedisServer],
 ) -> None:
     """While it moves the store is unavailable; nothing is written on two nodes."""
-    slot = key_slot(b"{moving}")
-    clients = [node.client() for node in redis_cluster]
-    try:
-        names = [client.execute_command("CLUSTER", "MYID").decode() for client in clients]
-        async with opened(redis_cluster[0], "moving") as driver:
-            await driver.enqueue(jobs(3))
-            stored = [c.execute_command("CLUSTER", "COUNTKEYSINSLOT", slot) for c in clients]
-            owner = stored.index(max(stored))
-            target = (owner + 1) % 3
-            clients[target].execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", names[owner])
-            clients[owner].execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target])
-            for move in (False, True):
-                if move:
-                    keys = clients[owner].execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100)
-                    for key in keys[: len(keys) // 2]:
-                        clients[owner].execute_command(
-                            "MIGRATE", "127.0.0.1", redis_cluster[target].port, key, 0, 5000
-                        )
-                assert "moved" in await refused(lambda: driver.enqueue(jobs(1, "more")))
-                assert "moved" in await refused(lambda: claim(driver))
-            for key in clients[owner].execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
-                clients[owner].execute_command(
-                    "MIGRATE", "127.0.0.1", redis_cluster[target].port, key, 0, 5000
-                )
-            for client in (clients[target], clients[owner], clients[3 - owner - target]):
-                client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", names[target])
-            await driver.enqueue(jobs(1, "more"))
-            assert len(await claim(driver)) == 4
-    finally:
-        for client in clients:
-            client.close()
+    async with opened(redis_cluster[0], "moving") as driver:
+        await driver.enqueue(jobs(3))
+        for _ in moving(redis_cluster, key_slot(b"{moving}")):
+            assert "moved" in await refused(lambda: driver.enqueue(jobs(1, "more")))
+            assert "moved" in await refused(lambda: claim(driver))
+        await driver.enqueue(jobs(1, "more"))
+        assert len(await claim(driver)) == 4
+
+
+def test_a_node_that_is_cut_off_from_its_cluster_is_left() -> None:
+    """It says CLUSTERDOWN for as long as it is; the others may have replaced it long ago."""
+    route = Route("named")
+    route.doubt()
+    assert route.candidates() == [None]  # not in a cluster: there is nobody else
+    nodes = [Address(f"node-{n}", 7000) for n in range(3)]
+    route.learn(nodes)
+    seen: list[Address | None] = []
+    for _ in range(4):
+        route.doubt()
+        seen.append(route.current)
+    assert seen == [*nodes, nodes[0]]
+    assert set(route.candidates()) == {None, *nodes}
+
+
+def test_a_move_to_another_port_of_the_same_host_is_followed() -> None:
+    route = Route("named")
+    route.follow(Refused("MOVED 7 :7001"))
+    assert route.current == Address("named", 7001)
+    route.follow(Refused("MOVED 7 other:7002"))
+    route.follow(Refused("MOVED 7 :7003"))
+    assert route.current == Address("other", 7003)

@@ -10,13 +10,15 @@ import pytest
 
 from tenure.clock import SystemClock
 from tenure.drivers.redis import RedisDriver, opening
-from tenure.errors import InvalidConfiguration, SchemaMismatch, StoreError
+from tenure.errors import InvalidConfiguration, SchemaMismatch, StoreError, StoreUnavailable
 from tests.drivers.redis_extras.support import jobs, opened, until
 from tests.servers.redis import RedisServer, running
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    """What the driver warned of; a slow machine makes asyncio say something too."""
+    ours = [record for record in caplog.records if record.name == "tenure.redis"]
+    return [record.getMessage() for record in ours if record.levelno == logging.WARNING]
 
 
 async def test_settings_that_can_lose_jobs_are_named_once(
@@ -34,6 +36,17 @@ async def test_settings_that_can_lose_jobs_are_named_once(
     assert "evict" in first
     assert "noeviction" in first
     assert "on disk" in second
+
+
+async def test_a_server_that_only_saves_now_and_then_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="tenure.redis")
+    with running(tmp_path, "--save", "3600 1") as server:
+        async with opened(server):
+            pass
+    (said,) = warnings(caplog)
+    assert "since the last time" in said
 
 
 async def test_a_durable_server_is_opened_in_silence(
@@ -65,6 +78,21 @@ async def test_a_server_that_tells_nothing_is_opened(
         await other.open()
     assert "secret" not in str(caught.value)
     await other.close()
+
+
+async def test_a_wrong_or_missing_password_is_named(tmp_path: Path) -> None:
+    with running(tmp_path) as server, server.client() as client:
+        client.config_set("requirepass", "secret")
+        for user, answer in (("", "NOAUTH"), (":wrong@", "WRONGPASS")):
+            url = server.url.replace("redis://", f"redis://{user}")
+            driver = RedisDriver(url, clock=SystemClock())
+            with pytest.raises(StoreUnavailable, match=f"{answer}.*password") as caught:
+                await driver.open()
+            assert not caught.value.ambiguous
+            await driver.close()
+        driver = RedisDriver(url.replace("wrong", "secret"), clock=SystemClock())
+        await driver.open()
+        await driver.close()
 
 
 @pytest.mark.parametrize("found", [0, 99])

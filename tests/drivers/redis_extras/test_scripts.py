@@ -9,12 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from redis.crc import key_slot
 
 from tenure.drivers.redis import scripts
+from tenure.errors import StoreError
 from tenure.outcomes import Completed
 from tenure.states import State
-from tenure.types import JobFilter, Move, NewJob, Retention, Retry, WorkerInfo
+from tenure.types import JobFilter, Move, NewJob, QueueLimit, Retention, Retry, WorkerInfo
 from tests.drivers.redis_extras.support import OUTCOMES, claim, jobs, opened, request, step
 from tests.servers.redis import RedisServer
 
@@ -24,7 +26,7 @@ LUA = Path(scripts.__file__).parent / "lua"
 
 def keys_of(server: RedisServer, namespace: str) -> set[str]:
     with server.client() as client:
-        found = client.keys("*" + namespace + "*")
+        found = list(client.scan_iter(f"*{namespace}*", count=1000))
     return {key.decode().partition("}:")[2] for key in found}
 
 
@@ -115,6 +117,38 @@ async def test_enqueues_that_arrive_together_share_a_round_trip(redis_server: Re
         assert await driver.get("not") is None
 
 
+async def test_large_enqueues_that_arrive_together_are_sent_in_parts(
+    redis_server: RedisServer,
+) -> None:
+    """Each part is answered long before the time limit of a call."""
+    payload = b"x" * 1024 * 1024
+    async with opened(redis_server) as driver:
+        with redis_server.client() as client:
+            await driver.enqueue(jobs(1))
+            before = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+            calls = [[NewJob(id=f"{n}", name="work", payload=payload)] for n in range(24)]
+            await asyncio.gather(*(driver.enqueue(call) for call in calls))
+            after = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+        assert 3 <= after - before <= 4
+        assert await driver.purge(JobFilter(), 100) == 25
+
+
+async def test_a_claim_that_fails_takes_nothing(redis_server: RedisServer) -> None:
+    """I15: also where it found something in a queue before the one that is damaged."""
+    queues = (QueueLimit("a", 9), QueueLimit("a", 9), QueueLimit("b", 9))
+    async with opened(redis_server, "fails") as driver:
+        await driver.enqueue([*jobs(2, "a", "a"), *jobs(2, "b", "b")])
+        with redis_server.client() as client:
+            client.rename("{fails}:levels:b", "{fails}:away")
+            client.set("{fails}:levels:b", "no sorted set")
+            with pytest.raises(StoreError):
+                await driver.claim(replace(request(), queues=queues))
+            client.rename("{fails}:away", "{fails}:levels:b")
+        assert (await driver.counts()).pending == 4
+        claims = await driver.claim(replace(request(), queues=queues))
+        assert [claimed.job.id for claimed in claims] == ["a-0", "a-1", "b-0", "b-1"]
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, seed: int) -> None:
     chance = random.Random(seed)
@@ -150,7 +184,7 @@ async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, s
 async def test_a_store_that_was_used_leaves_a_bounded_number_of_keys(
     redis_server: RedisServer,
 ) -> None:
-    """I16: after 500 jobs through all ends nothing of them is left but hints that expire."""
+    """I16: after 500 jobs through all ends the schema, a counter, and hints that expire remain."""
     namespace = "bounded"
     nothing = Retention(completed=0.0, completed_count=0, failed=0.0, cancelled=0.0)
     async with opened(redis_server, namespace) as driver:
@@ -170,6 +204,8 @@ async def test_a_store_that_was_used_leaves_a_bounded_number_of_keys(
             await driver.retry([Retry(batch[1].id)], now=now)
             await driver.move([Move(job_id=batch[1].id, priority=50)], now=now)
             await driver.delete([batch[1].id], now=now)
+            await driver.pause(queue, True)
+            await driver.pause(queue, False)
         worker = WorkerInfo(
             id="w", name=None, host="h", pid=1, queues=(), concurrency=1, running=0,
             started_at=now, seen_at=now,
@@ -184,7 +220,18 @@ async def test_a_store_that_was_used_leaves_a_bounded_number_of_keys(
     hints = {key for key in left if key.startswith("wake:")}
     with redis_server.client() as client:
         assert all(client.ttl(f"{{{namespace}}}:{key}") > 0 for key in hints)
-    assert left - hints == {"schema", "seq", "workers", "worker_ends"}
+    assert left - hints == {"schema", "seq"}
+
+
+async def test_a_prune_forgets_all_ids_that_need_not_be_known(redis_server: RedisServer) -> None:
+    """I16: also those of one purge of more than a script may look at."""
+    later = T0 + timedelta(seconds=120)
+    async with opened(redis_server, "many-gone") as driver:
+        for turn in range(5):
+            await driver.enqueue(jobs(1000, f"turn-{turn}"), now=T0)
+        assert await driver.purge(JobFilter(), 10_000, now=T0) == 5000
+        assert await driver.prune(Retention(), 1, now=later) == 0
+    assert keys_of(redis_server, "many-gone") == {"schema", "seq", "wake:default"}
 
 
 async def test_deleted_ids_are_forgotten_also_where_nobody_prunes(

@@ -16,7 +16,7 @@ import redis.asyncio.connection as for_loops
 import redis.connection as for_threads
 from msgspec import Struct
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from tenure.drivers.redis.faults import Lost, Refused
@@ -57,7 +57,6 @@ class _Connection(Protocol):
     async def connect(self) -> None: ...
     async def disconnect(self) -> None: ...
     async def can_read(self) -> bool: ...
-    async def check_health(self) -> None: ...
     async def send_packed_command(self, command: list[bytes], check_health: bool) -> None: ...
     async def read_response(self) -> Any: ...
 
@@ -87,7 +86,6 @@ def _options(server: Server, address: Address | None) -> dict[str, Any]:
         options["ssl_ca_certs"] = server.tls_ca
     return options | {
         "socket_connect_timeout": server.connect_timeout,
-        "health_check_interval": _IDLE,
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
         "driver_info": None,  # two commands less for each connection
@@ -97,10 +95,11 @@ def _options(server: Server, address: Address | None) -> dict[str, Any]:
 class Wire:
     """One connection, used by one call at a time, from the event loop that opened it."""
 
-    def __init__(self, connection: _Connection, address: Address | None, timeout: float) -> None:
+    def __init__(self, connection: _Connection, address: Address | None, server: Server) -> None:
         self.address = address
         self._connection = connection
-        self._timeout = timeout
+        self._server = server
+        self._used = _monotonic()
         self._pid: int | None = os.getpid()
         # A child that was forked must never deallocate it, since that closes it: the selector is
         # shared with the parent, whose loop would not hear of its own connection again.
@@ -121,32 +120,41 @@ class Wire:
             async with asyncio.timeout(server.connect_timeout):
                 await connection.connect()
         except (RedisError, OSError) as error:  # a TimeoutError is one
-            raise _unreachable(error) from error
-        return cls(connection, address, server.timeout)
+            raise _failure(error, sent=False) from error
+        return cls(connection, address, server)
 
     async def usable(self) -> bool:
-        """Whether it seems to be in order; False once the server has closed it."""
+        """Whether it seems to be in order; False once the server has closed it.
+
+        One that was idle for long is asked: what lies between may have forgotten it in silence, and
+        the call that it was to carry would then fail for nothing.
+        """
         try:
-            return self._connection.is_connected and not await self._connection.can_read()
+            if not self._connection.is_connected or await self._connection.can_read():
+                return False
+            if _monotonic() - self._used > _IDLE:
+                async with asyncio.timeout(self._server.connect_timeout):
+                    await self._send("PING")
         except (RedisError, OSError):
             return False
+        return True
 
     async def call(self, *command: Argument, blocks: float = 0.0) -> Any:
         """Send a command and wait for its answer, which may take `blocks` seconds longer.
 
         After a lost answer, or when it was cancelled, the connection is closed.
         """
-        sent = False
         try:
-            async with asyncio.timeout(self._timeout + blocks):
-                await self._connection.check_health()
-                sent = True
-                await self._connection.send_packed_command(_packed(command), check_health=False)
-                return await self._connection.read_response()
-        except (ResponseError, BusyLoadingError) as error:
-            raise Refused(_text(error)) from error
+            async with asyncio.timeout(self._server.timeout + blocks):
+                answer = await self._send(*command)
         except (RedisError, OSError) as error:  # a TimeoutError is one
-            raise Lost(str(error) or "no answer in time", sent=sent) from error
+            raise _failure(error, sent=True) from error
+        self._used = _monotonic()
+        return answer
+
+    async def _send(self, *command: Argument) -> Any:
+        await self._connection.send_packed_command(_packed(command), check_health=False)
+        return await self._connection.read_response()
 
     async def close(self) -> None:
         """Legal twice; does nothing in a child of the process that opened it."""
@@ -171,12 +179,15 @@ class BlockingWire:
             "unix": for_threads.UnixDomainSocketConnection,
         }
         kind: Any = kinds[server.url.partition(":")[0]]
-        options = _options(server, address) | {"socket_timeout": server.timeout}
+        options = _options(server, address) | {
+            "socket_timeout": server.timeout,
+            "health_check_interval": _IDLE,
+        }
         self._connection = cast(_BlockingConnection, kind(**options))
         try:
             self._connection.connect()
         except (RedisError, OSError) as error:
-            raise _unreachable(error) from error
+            raise _failure(error, sent=False) from error
 
     def usable(self) -> bool:
         """Whether it seems to be in order; False once the server has closed it."""
@@ -193,10 +204,8 @@ class BlockingWire:
             sent = True
             self._connection.send_packed_command(_packed(command), check_health=False)
             return self._connection.read_response()
-        except (ResponseError, BusyLoadingError) as error:
-            raise Refused(_text(error)) from error
         except (RedisError, OSError) as error:
-            raise Lost(str(error), sent=sent) from error
+            raise _failure(error, sent=sent) from error
 
     def close(self) -> None:
         """Legal twice."""
@@ -213,10 +222,17 @@ def _text(error: RedisError) -> str:
     return text if code is None or text.startswith(code) else f"{code} {text}"
 
 
-def _unreachable(error: RedisError | OSError) -> Lost | Refused:
-    """Why a connection was not made: what it would have carried was not sent."""
-    if isinstance(error, RedisError) and (
-        error.status_code is not None or isinstance(error, ResponseError)
+def _failure(error: RedisError | OSError, *, sent: bool) -> Lost | Refused:
+    """Whether the server answered with an error, or there was no answer.
+
+    redis-py counts some replies (LOADING, NOAUTH, WRONGPASS) among the errors of a connection.
+    """
+    if isinstance(error, ResponseError) or (
+        isinstance(error, RedisError) and error.status_code is not None
     ):
         return Refused(_text(error))
-    return Lost(str(error) or "no connection in time", sent=False)
+    return Lost(str(error) or "no answer in time", sent=sent)
+
+
+def _monotonic() -> float:
+    return asyncio.get_running_loop().time()

@@ -241,9 +241,11 @@ class RedisDriver(Driver):
         deleted = 0
         while deleted < limit:
             most = min(limit - deleted, _AT_ONCE)
-            number = await self._run(_PRUNE, [most, *requests.retained(retention)], now)
+            number, old_ids_left = await self._run(
+                _PRUNE, [most, *requests.retained(retention)], now
+            )
             deleted += number
-            if number < most:
+            if number < most and not old_ids_left:
                 break
         return deleted
 
@@ -276,4 +278,4 @@ class RedisDriver(Driver):
         return await self._waiting.wait(queues, timeout)
 
     def keeper_handle(self) -> KeeperHandle:
-        return KeeperHandle(self._server, self._keys, self._links.route.current)
+        return KeeperHandle(self._server, self._keys, self._links.route)

@@ -15,17 +15,19 @@ from tenure.types import Enqueued, NewJob
 __all__ = ["Enqueuing"]
 
 _TOGETHER = 1000  # jobs; one call alone may have more
+_TOGETHER_BYTES = 8 * 1024 * 1024  # so that a part is answered well within the time limit
 _ANSWERS = (Enqueued.CREATED, Enqueued.DUPLICATE)
 
 
 class _Call:
     """A call that waits for its answer."""
 
-    __slots__ = ("arguments", "future", "size")
+    __slots__ = ("arguments", "future", "payload", "size")
 
     def __init__(self, jobs: Sequence[NewJob]) -> None:
         self.arguments = group(jobs)
         self.size = len(jobs)
+        self.payload = sum(len(job.payload) for job in jobs)
         self.future: asyncio.Future[list[Enqueued]] = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
@@ -73,10 +75,11 @@ class Enqueuing:
 
     def _next(self) -> list[_Call]:
         """As many of the waiting calls as one script may take, at least one if there is any."""
-        number = jobs = 0
+        number = jobs = payload = 0
         for call in self._waiting:
             jobs += call.size
-            if number and jobs > _TOGETHER:
+            payload += call.payload
+            if number and (jobs > _TOGETHER or payload > _TOGETHER_BYTES):
                 break
             number += 1
         calls, self._waiting = self._waiting[:number], self._waiting[number:]

@@ -42,13 +42,14 @@ _REMEDIES = {
     "MISCONF": "it cannot save to its disk, and stop-writes-on-bgsave-error is set",
     "NOREPLICAS": "fewer replicas are connected than min-replicas-to-write asks for",
     "UNBLOCKED": "it has become a replica",
-}
-_WITHIN = re.compile(rf"(?:^|[ -])({'|'.join(_REMEDIES)}) ")
-_REJECTED = {
+    # Of whoever is connected, not of the call: an outcome must wait until this is set right, since
+    # it would be taken for one that cannot be stored.
     "NOAUTH": "put a user and a password into the URL",
     "WRONGPASS": "check user and password in the URL",
     "NOPERM": "allow the user all keys of the namespace, and the commands that scripts need",
 }
+_WITHIN = re.compile(rf"(?:^|[ -])({'|'.join(_REMEDIES)}) ")
+_KILLED = "Script killed by user"  # possible before its first write only
 
 
 def translated(error: Refused | Lost, server: str) -> StoreError:
@@ -60,5 +61,6 @@ def translated(error: Refused | Lost, server: str) -> StoreError:
         return StoreUnavailable(f"{server} refused the call: {error} ({_REMEDIES[error.code]})")
     if "max number of clients" in str(error):
         return StoreUnavailable(f"{server} takes no more connections; raise maxclients")
-    remedy = _REJECTED.get(error.code)
-    return StoreError(f"{server} refused the call: {error}{f'; {remedy}' if remedy else ''}")
+    if _KILLED in str(error):
+        return StoreUnavailable(f"{server} refused the call: {error} (by SCRIPT KILL of somebody)")
+    return StoreError(f"{server} refused the call: {error}")

@@ -10,16 +10,25 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tenure.drivers.redis.client import Address, Argument, BlockingWire, Server, Wire
+from tenure.drivers.redis.client import Address, Argument, BlockingWire, Server, Wire, parsed
 from tenure.drivers.redis.faults import Lost, Refused, translated
 from tenure.drivers.redis.route import Route
 from tenure.drivers.redis.scripts import Keys, Script
 
-__all__ = ["BlockingLink", "Links", "command_of"]
+__all__ = ["BlockingLink", "Links", "command_of", "nodes_of"]
 
 _CONNECTIONS = 4  # more do not help: calls that arrive together share one
 _REDIRECTIONS = 5
-_STALE = frozenset({"READONLY", "UNBLOCKED", "MASTERDOWN"})  # this node is no primary any more
+# This node is no primary any more, or cut off from its cluster.
+_STALE = frozenset({"READONLY", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN"})
+
+
+def nodes_of(slots: Any) -> list[Address]:
+    """The nodes of a cluster, primaries before replicas, from CLUSTER SLOTS."""
+    primaries = [entry[2] for entry in slots]
+    replicas = [node for entry in slots for node in entry[3:]]
+    found = [Address(node[0].decode(), int(node[1])) for node in primaries + replicas if node[0]]
+    return list(dict.fromkeys(found))
 
 
 def command_of(script: Script, keys: Keys, *, whole: bool) -> tuple[Argument, ...]:
@@ -35,7 +44,7 @@ class Links:
     """
 
     def __init__(self, server: Server, keys: Keys) -> None:
-        self.route = Route()
+        self.route = Route(parsed(server.url).get("host"))
         self._server = server
         self._keys = keys
         self._begin()
@@ -62,18 +71,29 @@ class Links:
         """Run one command. Raises `StoreUnavailable`, and `Refused` for the caller to judge."""
         if os.getpid() != self._pid:
             self._begin()
-        async with self._free:
-            redirections = 0
-            while True:
-                try:
-                    return await self._once(command)
-                except Refused as error:
-                    redirections += 1
-                    if error.code != "MOVED" or redirections > _REDIRECTIONS:
-                        raise
-                    self.route.follow(error)
-                except Lost as error:
-                    raise translated(error, self._server.shown()) from error
+        try:
+            async with asyncio.timeout(self._server.timeout):
+                await self._free.acquire()
+        except TimeoutError as error:
+            lost = Lost("all connections are in use", sent=False)
+            raise translated(lost, self._server.shown()) from error
+        try:
+            return await self._redirected(command)
+        except Lost as error:
+            raise translated(error, self._server.shown()) from error
+        finally:
+            self._free.release()
+
+    async def _redirected(self, command: tuple[Argument, ...]) -> Any:
+        redirections = 0
+        while True:
+            try:
+                return await self._once(command)
+            except Refused as error:
+                redirections += 1
+                if error.code != "MOVED" or redirections > _REDIRECTIONS:
+                    raise
+                self.route.follow(error)
 
     async def _once(self, command: tuple[Argument, ...]) -> Any:
         generation, usable = self._generation, False
@@ -83,6 +103,8 @@ class Links:
             usable = True
         except Refused as error:
             usable = error.code not in _STALE
+            if error.code == "CLUSTERDOWN":
+                self.route.doubt()
             raise
         finally:
             if usable and generation == self._generation:
@@ -99,6 +121,7 @@ class Links:
             if wire.address == self.route.current and await wire.usable():
                 return wire
             await wire.close()
+            await self._drop_idle()  # whatever ended this one has ended the others
         return await self.connect()
 
     async def connect(self) -> Wire:
@@ -114,15 +137,29 @@ class Links:
                 failure = failure or error
                 continue
             self.route.current = address
+            if self.route.clustered:
+                await self._learn(wire)
             return wire
         assert failure is not None  # there is always one candidate
         raise failure
+
+    async def _learn(self, wire: Wire) -> None:
+        """Nodes come and go in the life of a driver; those of the beginning may all have gone."""
+        try:
+            nodes = nodes_of(await wire.call("CLUSTER", "SLOTS"))
+        except (Lost, Refused):
+            return  # the command that the connection is for will say so as well
+        if nodes:
+            self.route.learn(nodes)
 
     async def close(self) -> None:
         """Give up all connections, those in use after their call. The next call makes new ones."""
         if os.getpid() != self._pid:
             return
         self._generation += 1
+        await self._drop_idle()
+
+    async def _drop_idle(self) -> None:
         while self._idle:
             await self._idle.pop().close()
 
@@ -130,11 +167,10 @@ class Links:
 class BlockingLink:
     """The same for a thread of its own, with one connection."""
 
-    def __init__(self, server: Server, keys: Keys, current: Address | None) -> None:
+    def __init__(self, server: Server, keys: Keys, route: Route) -> None:
         self._server = server
         self._keys = keys
-        self._route = Route()
-        self._route.current = current
+        self._route = route
         self._wire: BlockingWire | None = None
         self._pid = 0
 
@@ -159,6 +195,8 @@ class BlockingLink:
                 else:
                     break
         assert failure is not None
+        if failure.code == "CLUSTERDOWN":
+            self._route.doubt()
         if failure.code in _STALE:
             self.close()
         raise translated(failure, self._server.shown()) from failure

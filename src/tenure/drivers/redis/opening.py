@@ -7,9 +7,9 @@ import logging
 import re
 from typing import Any
 
-from tenure.drivers.redis.client import Address, Argument
+from tenure.drivers.redis.client import Argument
 from tenure.drivers.redis.faults import Refused
-from tenure.drivers.redis.links import Links
+from tenure.drivers.redis.links import Links, nodes_of
 from tenure.drivers.redis.scripts import SCHEMA_VERSION, script
 from tenure.errors import SchemaMismatch, StoreError
 
@@ -28,7 +28,7 @@ async def prepare(links: Links) -> None:
     facts = await _facts(links)
     _judge_version(facts)
     if facts.get("redis_mode") == "cluster":
-        links.route.learn(_nodes(await _asked(links, "CLUSTER", "SLOTS") or ()))
+        links.route.learn(nodes_of(await _asked(links, "CLUSTER", "SLOTS") or ()))
     found = int(await links.run(_OPEN, ["", SCHEMA_VERSION]))
     if found != SCHEMA_VERSION:
         raise SchemaMismatch(
@@ -55,10 +55,15 @@ async def warn(links: Links) -> None:
             "set maxmemory-policy to noeviction",
             extra={"maxmemory_policy": policy},
         )
-    if settings.get("appendonly") == "no" and settings.get("save") == "":
+    if settings.get("appendonly") == "no":
+        what = (
+            "this Redis only saves its data now and then: a crash loses the jobs since the last "
+            "time"
+            if settings.get("save")
+            else "this Redis keeps nothing on disk: a restart loses all jobs"
+        )
         _logger.warning(
-            "this Redis keeps nothing on disk: a restart loses all jobs; set appendonly yes, and "
-            "appendfsync always where no accepted job may be lost",
+            "%s; set appendonly yes, and appendfsync always where no accepted job may be lost", what
         )
 
 
@@ -87,8 +92,3 @@ def _judge_version(facts: dict[str, str]) -> None:
         raise StoreError(
             f"this server is Redis {version}; expected Redis 6.2 or later, or Valkey: upgrade it"
         )
-
-
-def _nodes(slots: Any) -> list[Address]:
-    """The primaries of a cluster, from CLUSTER SLOTS."""
-    return [Address(entry[2][0].decode(), int(entry[2][1])) for entry in slots if entry[2][0]]

@@ -9,6 +9,7 @@ here. A lost connection only costs latency: callers poll as well.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from random import random
 from typing import Any
 
 from tenure.clock import Clock
@@ -99,7 +100,8 @@ class _Listener:
                 await self._drop()
                 if isinstance(error, Refused) and error.code == "MOVED":
                     self._route.follow(error)
-                await self._clock.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+                await self._clock.sleep(pause * (1 - random() / 2))  # not all at the same moment
                 failures += 1
             else:
                 failures = 0

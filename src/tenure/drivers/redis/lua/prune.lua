@@ -1,8 +1,9 @@
--- Deletes finished jobs beyond their retention, longest ended first, and forgets old ids.
+-- Deletes finished jobs beyond their retention, longest ended first; forgets old ids and workers.
 -- In: how many at most, then the age to keep of completed, failed and cancelled ones ('' for all),
 --     and how many completed ones of a queue to keep ('' for all).
--- Out: how many. Looks only at what it deletes: each state of a queue is sorted by its end.
--- uses: store, removing
+-- Out: how many, and 1 if there are more ids to forget, else 0. Looks only at what it deletes: each
+-- state of a queue is sorted by its end.
+-- uses: store, removing, presence
 
 local FRESH = 60000000 -- microseconds; a job that ended more recently stays
 local left = tonumber(ARGV[2])
@@ -30,7 +31,8 @@ local function delete(key, highest, most)
     return #members
 end
 
-forget(FORGOTTEN_AT_ONCE)
+local forgotten = forget(FORGOTTEN_AT_ONCE)
+forget_workers()
 local totals, deleted = call('HGETALL', TOTALS), 0
 for i = 1, #totals, 2 do
     local state, queue = tonumber(string.sub(totals[i], 1, 1)), string.sub(totals[i], 2)
@@ -49,4 +51,4 @@ for i = 1, #totals, 2 do
     end
 end
 flush()
-return deleted
+return { deleted, forgotten == FORGOTTEN_AT_ONCE and 1 or 0 }

@@ -2,8 +2,11 @@
 -- In: how many at most, how many delays, the delays, then '*' for any hold, or id, serial, token of
 --     each hold that may be ended.
 -- Out: id, serial and token of each hold that this ended, flat.
+-- Begins with a write that a server without free memory refuses: an outcome that waits for memory
+-- under its hold must not be replaced meanwhile.
 -- uses: store
 
+batch_of('HSET', MARKS)
 local limit, delays, at = tonumber(ARGV[2]), {}, 4 + tonumber(ARGV[3])
 for i = 4, at - 1 do
     delays[#delays + 1] = tonumber(ARGV[i])

@@ -2,16 +2,17 @@
 -- Shared by delete, prune and purge. Puts writes; the caller flushes.
 
 local ID_KNOWN = 60000000 -- microseconds; twice as long as a dispatch is repeated
-local FORGOTTEN_AT_ONCE = 1000
+local FORGOTTEN_AT_ONCE = 2000
 
--- Drops ids that need not be known any longer. Each removal may drop two, so that their number is
--- bounded also where nobody prunes; prune drops more.
+-- Drops ids that need not be known any longer, and says how many. Each removal may drop two, so that
+-- their number is bounded also where nobody prunes; prune drops all.
 local function forget(most)
     local past = call('ZRANGEBYSCORE', GONE_AT, '-inf', NOW_TEXT, 'LIMIT', 0, most)
     if #past > 0 then
         call('ZREM', GONE_AT, unpack(past))
         call('HDEL', GONE, unpack(past))
     end
+    return #past
 end
 
 local function remove(id, mark)

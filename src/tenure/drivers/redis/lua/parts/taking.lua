@@ -5,7 +5,7 @@
 -- Out: now, ids, packed marks, blobs, and for jobs with extras {position, error, result, progress}.
 -- Order: queue by queue as asked; within one by priority, due time, arrival (I11). Each priority
 -- in use has a sorted set of its own, so jobs ahead that are not due yet cost nothing.
--- Writes nothing where it takes nothing.
+-- Writes nothing where it takes nothing, and all at the end: an error on the way takes nothing.
 
 local function shown(ids, packed, marks)
     local blobs, extras = {}, {}
@@ -126,9 +126,11 @@ local function take(at)
         end
         held[ARGV[i]] = nil
     end
+    local asked = {} -- nothing is written before the end, so a queue named twice is asked once
     for i = at + 5, #ARGV, 2 do
         local queue = ARGV[i]
-        if not full and call('SISMEMBER', PAUSED, queue) == 0 then
+        if not full and not asked[queue] and call('SISMEMBER', PAUSED, queue) == 0 then
+            asked[queue] = true
             for _, priority in ipairs(call('ZRANGE', levels_key(queue), 0, -1)) do
                 local wanted = math.min(room[i], limit - #ids)
                 if full or wanted <= 0 then
@@ -136,8 +138,8 @@ local function take(at)
                 end
                 room[i] = room[i] - take_due(queue, tonumber(priority), wanted)
             end
-            flush()
         end
     end
+    flush()
     return shown(ids, packed, marks)
 end
