@@ -8,7 +8,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-SOURCES := $(wildcard src tests examples benchmarks demo)
+SOURCES := $(wildcard src tests examples benchmarks chaos demo)
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 CHECKS := check-lint check-format check-mypy check-pyright check-layers
 
