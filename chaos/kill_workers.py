@@ -165,9 +165,10 @@ class Run:
             "dispatched": f"{len(ids):,}",
             "completed in the store": f"{len(jobs) - unfinished:,}",
             "lost": f"{len(lost):,}",
-            "completions recorded once": f"{len(recorded):,}",
-            "  by the killed worker, unheard": f"{len(unheard):,}",
-            "  never, twice, or by another": f"{len(wrong):,}",
+            "completions recorded once": f"{len(stored) - len(wrong):,}",
+            "  and heard of by their worker": f"{len(stored) - len(wrong) - len(unheard):,}",
+            "  and not: it was killed first": f"{len(unheard):,}",
+            "never, twice, or by another": f"{len(wrong):,}",
             **self._refusals(entries["frozen"]),
             **self._starts(entries, stored),
         }
@@ -175,10 +176,10 @@ class Run:
     def _refusals(self, entries: Sequence[Any]) -> dict[str, str]:
         """What the frozen worker was told of the jobs that it had in flight."""
         held = self.in_flight["frozen"]
-        errors = [e for e in entries if e.what == "error" and e.text in REFUSALS]
+        errors = [e for e in entries if e.what == "error" and e.kind in REFUSALS]
         refused = held & {e.job_id for e in errors}
         itself = held & {e.job_id for e in entries if e.what == "settled"}
-        kinds = Counter(e.text for e in errors)
+        kinds = Counter(e.kind for e in errors)
         untold = held - refused - itself
         self._require(not untold, f"the frozen worker was not told of {len(untold)} of its jobs")
         self._require(bool(refused), "nothing was refused to the frozen worker")

@@ -23,6 +23,11 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     attempt: int = 0
     text: str = ""
 
+    @property
+    def kind(self) -> str:
+        """Of an error: the name of its class."""
+        return self.text.partition(":")[0]
+
 
 class Ledger:
     """Written by one process, read by any."""

@@ -31,7 +31,7 @@ async def main(name: str, ledger: Ledger, url: str, concurrency: int, lease: flo
                     ledger.note("reclaimed", job_id)
             case tenure.ErrorReported(error=error):
                 job_id = getattr(error, "job_id", None) or ""
-                ledger.note("error", job_id, text=type(error).__name__)
+                ledger.note("error", job_id, text=f"{type(error).__name__}: {error}")
             case _:
                 pass
 
