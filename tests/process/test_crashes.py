@@ -1,4 +1,4 @@
-"""Workers that die, freeze or stand still, as real processes on a real file."""
+"""Workers that die, freeze or stand still, as real processes on a real file or server."""
 
 import signal
 import time
@@ -20,9 +20,10 @@ def completions(stage: Stage) -> dict[str, int]:
 
 
 def test_w20_jobs_of_a_killed_worker_are_restarted_within_a_lease_and_an_interval(
-    stage: Stage,
+    each_stage: Stage,
 ) -> None:
     """I5, I7, W5, W20: SIGKILL while 16 jobs run; another worker finishes all, each once."""
+    stage = each_stage
     lease = 2.0
     doomed = stage.start(lease=lease)
     ids = stage.dispatch("gate", range(JOBS))
@@ -69,11 +70,22 @@ def test_w18_a_handler_that_blocks_the_loop_for_ten_leases_is_started_once(
     assert f"_{handler}" in error["where"]
 
 
+def test_w18_handlers_that_wait_behind_a_blocked_loop_are_started_once(stage: Stage) -> None:
+    """W7, W18: they begin leases later, and their leases have been kept all the while."""
+    lease = 0.8
+    ids = stage.dispatch("block", [2 * lease] * 3)
+    blocked = stage.start(lease=lease)  # takes them all in one claim
+    stage.wait_completed(3)
+    assert {(job.attempt, job.stalls, job.serial) for job in stage.jobs(ids)} == {(1, 0, 1)}
+    blocked.stop()
+
+
 @pytest.mark.parametrize("handler", ["thread", "gate"])
 def test_w15_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing(
-    stage: Stage, handler: str
+    each_stage: Stage, handler: str
 ) -> None:
     """W15, W19, I3: SIGSTOP, another worker takes over and finishes, SIGCONT: one completion."""
+    stage = each_stage
     frozen = stage.start(lease=1.0)
     ids = stage.dispatch(handler, range(4))
     stage.wait_for("start", 4)

@@ -9,9 +9,18 @@ import pytest
 
 import tenure
 from tenure.driver import Capability
-from tests.runtime.arrange import AT_SHUTDOWN, Gated, hidden, released, running
+from tenure.drivers.memory import MemoryDriver
+from tests.runtime.arrange import (
+    AT_SHUTDOWN,
+    Gated,
+    LeapingClock,
+    capabilities_but,
+    hidden,
+    released,
+    running,
+)
 from tests.runtime.scenes import errors_of
-from tests.runtime.world import World, each_store, open_world
+from tests.runtime.world import Interposed, World, each_store, open_world
 
 LATE = "the claim was answered after its lease had run out"
 
@@ -171,6 +180,38 @@ async def test_w07_a_repeated_claim_counts_from_its_first_sending(
             assert gated.starts == [1]
             assert (await world.job(job)).attempt == 1
             gated.gates[1].set()
+
+
+async def test_w07_a_handler_is_not_called_when_its_lease_ran_out_before_its_first_step() -> None:
+    """W7: the process was suspended when the answer had come and the handler had not begun."""
+    clock = LeapingClock()
+    inner = MemoryDriver(clock=clock)
+    # Nobody extends or reclaims in that moment: what is tested is the worker's own judgement.
+    without = capabilities_but("memory", Capability.KEEPER, Capability.RECLAIM)
+    world = World(clock, inner, Interposed(inner, without))
+    async with world.queue:
+        starts: list[int] = []
+        events: list[tenure.Event] = []
+
+        def suspend(event: tenure.Event) -> None:
+            events.append(event)
+            if isinstance(event, tenure.JobStarted) and clock.monotonic() < 30.0:
+                clock.leap(30.0)
+
+        worker = tenure.Worker(world.queue, lease=30.0, observers=[suspend])
+
+        @worker.handler("work")
+        async def work(payload: None, job: tenure.RunningJob) -> None:
+            starts.append(job.attempt)
+
+        job = await world.queue.dispatch("work")
+        async with running(world, worker):
+            await world.settle()
+            assert released(events) == [
+                (job.id, "its lease had run out before its handler was called")
+            ]
+            assert starts == [1]  # from another claim, with no attempt spent on the first
+            assert (await world.job(job)).serial == 2
 
 
 async def test_w07_a_late_answer_is_left_to_its_lease_where_the_store_cannot_release() -> None:

@@ -28,7 +28,7 @@ __all__ = ["Claimer"]
 
 _FLOOR = 0.002  # after an empty claim; hints may lie, and often
 _LULL = 0.01  # how long nothing must happen before the next due time is asked for
-_LONGEST_BACKOFF = 5.0
+_LONGEST_BACKOFF = 4.0  # so that a store that is back is in use within five seconds
 _POLLS_PER_HINT = 10.0  # a hint is waited for longer than a poll, so that its end makes no claim
 
 

@@ -45,6 +45,7 @@ __all__ = ["Executor"]
 # How long a cancelled coroutine may take for its cleanup before it is called overdue.
 _CLEANUP = 1.0
 _FAILURES = {"panic": "fail_after_panic"}
+_LATE = "its lease had run out before its handler was called"
 
 
 class Executor:
@@ -80,14 +81,14 @@ class Executor:
         self.kept_at = float("-inf")  # when the keeper last reached the store
         self.slot_freed: Callable[[], None] | None = None
 
-    def start(self, claim: Claim, spec: HandlerSpec) -> None:
-        """Start the handler; the slot is taken from here on."""
+    def start(self, claim: Claim, spec: HandlerSpec, sent: float) -> None:
+        """Start the handler; the slot is taken from here on. `sent` is when it was asked for."""
         timeout = claim.job.timeout or spec.timeout or self._settings.job_timeout
         grace = self._settings.overdue_grace
         if grace is None:
             grace = max(timeout, self._settings.lease)
         started = self._clock.monotonic()
-        attempt = Attempt(claim, spec, started=started, timeout=timeout, grace=grace)
+        attempt = Attempt(claim, spec, sent, started=started, timeout=timeout, grace=grace)
         self._slots.running[claim.hold] = attempt
         if attempt.deadline < self._sweep_at:
             self._sweep_at_latest(attempt.deadline)
@@ -102,6 +103,9 @@ class Executor:
 
     async def _run(self, attempt: Attempt) -> None:
         spec = attempt.spec
+        if attempt.stop is None and self._late(attempt):
+            self._finish(attempt, Released(_LATE), "release_late_claim", None)
+            return
         try:
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
@@ -117,6 +121,14 @@ class Executor:
             self._raised(attempt, raised)
             return
         self._finish(attempt, outcome, operation, error)
+
+    def _late(self, attempt: Attempt) -> bool:
+        """Whether its lease has run out before this first step, while the process was suspended.
+
+        Or while other handlers blocked the loop; then the keeper has extended it meanwhile.
+        """
+        kept = self.kept_at if self.kept_at >= attempt.started else attempt.sent
+        return self._clock.monotonic() - kept >= self._settings.lease
 
     def _raised(self, attempt: Attempt, raised: BaseException) -> None:
         judged = self._judge(attempt, raised)
@@ -282,7 +294,7 @@ class Executor:
         return known
 
     def note_kept(self, now: float) -> None:
-        """The keeper has extended every hold at this monotonic instant."""
+        """The keeper has extended every hold at this monotonic instant. Called from its thread."""
         self.kept_at = now
 
     # --- stopping attempts ----------------------------------------------------------------------

@@ -67,7 +67,7 @@ class Judge:
         elif (problem := self._exhausted(claim, spec)) is not None:
             self._fail(claim, "stalled", problem)
         elif self._slots.may_start:
-            self._executor.start(claim, spec)
+            self._executor.start(claim, spec, sent)
         else:
             self._slots.ready.append(Prefetched(claim, spec, sent))
 
@@ -83,7 +83,7 @@ class Judge:
                     "release_late_claim",
                 )
             else:
-                self._executor.start(waiting.claim, waiting.spec)
+                self._executor.start(waiting.claim, waiting.spec, waiting.sent)
 
     def _exhausted(self, claim: Claim, spec: HandlerSpec) -> str | None:
         """Why the job may not be started again, or None. Crashes and failures count apart."""

@@ -124,7 +124,11 @@ class Keeper:
                     self._post(self._lost, hold)
                 elif answer is Kept.CANCEL_REQUESTED:
                     self._post(self._cancelled, hold)
-            self._post(self._kept, now)
+            if Kept.LOST in answers:
+                self._post(self._kept, now)  # after those it was told to lose
+            else:
+                # At once: handlers that wait behind a blocked loop may start when it goes on.
+                self._kept(now)
         self._deaths = 0
         self._next_extend = now + self._tick * _EXTEND_EVERY
 

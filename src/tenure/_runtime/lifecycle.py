@@ -145,7 +145,7 @@ class Lifecycle:
 
     async def _start(self) -> None:
         """Open the store, for as long as it takes, and begin; stop where that can never be."""
-        backoff = Backoff(self.settings.poll_interval, 5.0)
+        backoff = Backoff(self.settings.poll_interval, 4.0)
         while True:
             try:
                 driver = await self._open_driver()

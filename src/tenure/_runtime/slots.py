@@ -36,6 +36,7 @@ class Attempt:
         "job",
         "keep_until",
         "overdue",
+        "sent",
         "spec",
         "started",
         "stop",
@@ -44,10 +45,18 @@ class Attempt:
     )
 
     def __init__(
-        self, claim: Claim, spec: HandlerSpec, *, started: float, timeout: float, grace: float
+        self,
+        claim: Claim,
+        spec: HandlerSpec,
+        sent: float,
+        *,
+        started: float,
+        timeout: float,
+        grace: float,
     ) -> None:
         self.claim = claim
         self.spec = spec
+        self.sent = sent  # when the claim was asked for: its lease is no older
         self.started = started
         self.timeout = timeout
         self.deadline = started + timeout
