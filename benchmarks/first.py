@@ -1,6 +1,6 @@
 """The first figures: drain, dispatch, pick-up. Prints a Markdown table and judges nothing.
 
-    make bench ARGS="--jobs 20000 --concurrency 16,64,256 --store sqlite-full,sqlite-normal,memory"
+    make bench ARGS="--jobs 20000 --concurrency 16,64,256 --store sqlite-full,redis-everysec"
 
 Exits with 1 only when a store and the handlers disagree about what was done. How to read the
 table is in the README beside this file.
@@ -13,13 +13,14 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 from figures import Figures, conditions, percentile
 from pickup import pick_up
-from stores import STORES, Mismatch, Store, one_row_commits
+from stores import STORES, Mismatch, Place, Store
 from throughput import ABREAST, dispatch_abreast, dispatch_in_bulk, dispatch_one_by_one, drain
 
 DISPATCH_ONE_BY_ONE = 2000
@@ -81,47 +82,48 @@ class Benchmark:
         self._references: list[float] = []  # of this round
 
     def run(self) -> None:
-        for number in range(self._chosen.rounds):
-            for store in self._chosen.store:
-                print(f"round {number + 1}, {store.name}", end=" ", file=sys.stderr, flush=True)
-                self._round(store)
-                print(file=sys.stderr)
+        with ExitStack() as stack:
+            places = {store.name: store.open(stack) for store in self._chosen.store}
+            for number in range(self._chosen.rounds):
+                for store in self._chosen.store:
+                    print(f"round {number + 1}, {store.name}", end=" ", file=sys.stderr, flush=True)
+                    self._round(store, places[store.name])
+                    print(file=sys.stderr)
 
-    def _round(self, store: Store) -> None:
+    def _round(self, store: Store, place: Place) -> None:
         self._values, self._references = {}, []
         jobs, some = self._chosen.jobs, min(self._chosen.jobs, DISPATCH_ONE_BY_ONE)
         for slots in self._chosen.concurrency:
-            draining = partial(drain, store, jobs=jobs, concurrency=slots)
-            self._measure(store, f"drain of no-op jobs, concurrency {slots}", draining)
-        one_by_one = partial(dispatch_one_by_one, store, jobs=some)
-        self._measure(store, "dispatch, one at a time", one_by_one)
-        abreast = partial(dispatch_abreast, store, jobs=max(jobs, ABREAST))
-        self._measure(store, f"dispatch, {ABREAST} at once", abreast)
-        self._measure(store, "dispatch_many", partial(dispatch_in_bulk, store, jobs=jobs))
+            draining = partial(drain, jobs=jobs, concurrency=slots)
+            self._measure(place, f"drain of no-op jobs, concurrency {slots}", draining)
+        one_by_one = partial(dispatch_one_by_one, jobs=some)
+        self._measure(place, "dispatch, one at a time", one_by_one)
+        abreast = partial(dispatch_abreast, jobs=max(jobs, ABREAST))
+        self._measure(place, f"dispatch, {ABREAST} at once", abreast)
+        self._measure(place, "dispatch_many", partial(dispatch_in_bulk, jobs=jobs))
         if store.shared and self._chosen.samples > 0:
-            self._pick_up(store)
-        self._refer(store)
+            self._pick_up(place)
+        self._refer(place)
         self._close_round(store)
 
     def _measure(
         self,
-        store: Store,
+        place: Place,
         measure: str,
-        measurement: Callable[[Path], Coroutine[None, None, float]],
+        measurement: Callable[[str], Coroutine[None, None, float]],
     ) -> None:
-        self._refer(store)
+        self._refer(place)
         gc.collect()
         with self._folder() as folder:
-            self._values[measure, "jobs/s"] = asyncio.run(measurement(Path(folder)))
+            self._values[measure, "jobs/s"] = asyncio.run(measurement(place.fresh(Path(folder))))
         self._tick()
 
-    def _pick_up(self, store: Store) -> None:
+    def _pick_up(self, place: Place) -> None:
         chosen = self._chosen
-        self._refer(store)
+        self._refer(place)
         with self._folder() as folder:
-            measured = asyncio.run(
-                pick_up(store, Path(folder), samples=chosen.samples, idle=chosen.idle)
-            )
+            url = place.fresh(Path(folder))
+            measured = asyncio.run(pick_up(url, samples=chosen.samples, idle=chosen.idle))
         for percent in (50, 95, 99):
             measure = f"idle pick-up, another process, p{percent}"
             self._values[measure, "ms"] = percentile(measured.delays, percent)
@@ -129,14 +131,14 @@ class Benchmark:
             self._values["idle worker, CPU", "%"] = measured.cpu
         self._tick()
 
-    def _refer(self, store: Store) -> None:
+    def _refer(self, place: Place) -> None:
         """Measure the reference once more; a disk is not equally fast all the time."""
         with self._folder() as folder:
-            self._references.append(one_row_commits(store, Path(folder)))
+            self._references.append(place.writes(Path(folder)))
 
     def _close_round(self, store: Store) -> None:
         reference = median(self._references)
-        values = {("reference: one-row commits", "commits/s"): reference, **self._values}
+        values = {("reference: one write at a time", "writes/s"): reference, **self._values}
         for (measure, unit), value in values.items():
             self._figures.add(
                 *(measure, store.name, store.durability, unit, value),

@@ -1,8 +1,8 @@
-"""A hundred thousand jobs through one worker process on a SQLite file, none lost, none doubled.
+"""A hundred thousand jobs through one worker process, none lost, none doubled.
 
-    python benchmarks/hundred_thousand.py [--jobs 100000] [--concurrency 64] [--folder DIR]
+    python benchmarks/hundred_thousand.py [--jobs 100000] [--concurrency 64] [--store sqlite-full]
 
-`synchronous=FULL`. A ledger in the handler counts the starts of every job; the store is read back
+A ledger in the handler counts the starts of every job; the store is read back
 job by job. Exits with 1 when either of them disagrees with what was dispatched.
 """
 
@@ -12,14 +12,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 from figures import conditions
 from stores import STORES
 
 import tenure
-
-STORE = STORES["sqlite-full"]
 
 
 class Options(argparse.Namespace):
@@ -28,17 +27,19 @@ class Options(argparse.Namespace):
     jobs: int
     concurrency: int
     folder: str | None
+    store: str
 
 
 def options() -> Options:
     parser = argparse.ArgumentParser(description="Drain many jobs and check each of them.")
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--store", choices=list(STORES), default="sqlite-full")
     parser.add_argument("--folder", help="where the store file goes (default: temporary)")
     return parser.parse_args(namespace=Options())
 
 
-async def run(chosen: Options, folder: Path) -> list[str]:
+async def run(chosen: Options, url: str) -> list[str]:
     """Dispatch, drain, check; what was found wrong."""
     ledger = bytearray(chosen.jobs)  # how often the handler was started with each payload
     started = 0
@@ -51,7 +52,7 @@ async def run(chosen: Options, folder: Path) -> list[str]:
         if started >= chosen.jobs:
             all_started.set()
 
-    async with tenure.connect(STORE.url(folder)) as queue:
+    async with tenure.connect(url) as queue:
         began = time.perf_counter()
         handles = await queue.dispatch_many(
             tenure.Call("note", number) for number in range(chosen.jobs)
@@ -100,9 +101,13 @@ def _say(what: str, jobs: int, seconds: float) -> None:
 def main() -> int:
     chosen = options()
     print(", ".join(f"{name} {value}" for name, value in conditions().items()))
-    print(f"SQLite synchronous={STORE.synchronous}, concurrency {chosen.concurrency}")
-    with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=chosen.folder) as folder:
-        problems = asyncio.run(run(chosen, Path(folder)))
+    store = STORES[chosen.store]
+    print(f"{store.name}, {store.durability}, concurrency {chosen.concurrency}")
+    with (
+        tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=chosen.folder) as folder,
+        ExitStack() as stack,
+    ):
+        problems = asyncio.run(run(chosen, store.open(stack).fresh(Path(folder))))
     for problem in problems:
         print(f"wrong: {problem}", file=sys.stderr)
     if not problems:

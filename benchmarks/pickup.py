@@ -9,10 +9,9 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
-from stores import Mismatch, Store
+from stores import Mismatch
 
 import tenure
 
@@ -29,9 +28,8 @@ class Idle:
     cpu: float | None
 
 
-async def pick_up(store: Store, folder: Path, *, samples: int, idle: float) -> Idle:
+async def pick_up(url: str, *, samples: int, idle: float) -> Idle:
     """Dispatch `samples` jobs, one at a time and at random intervals, to an idle worker."""
-    url = store.url(folder)
     async with tenure.connect(url) as queue:
         process = await asyncio.create_subprocess_exec(
             sys.executable, __file__, url, stdin=PIPE, stdout=PIPE
@@ -56,7 +54,7 @@ async def pick_up(store: Store, folder: Path, *, samples: int, idle: float) -> I
             await process.wait()
         delays = await _results(queue)
     if len(delays) != samples + 1:
-        raise Mismatch(f"pick-up on {store.name}: {len(delays)} of {samples + 1} jobs completed")
+        raise Mismatch(f"{len(delays)} of {samples + 1} jobs completed")
     return Idle(delays=delays[:-1], cpu=cpu)  # the oldest, and last in the list, was the warm-up
 
 

@@ -5,9 +5,8 @@ Every measurement gets a new store, and is believed only when the store's own co
 
 import asyncio
 import time
-from pathlib import Path
 
-from stores import PAYLOAD, Mismatch, Store
+from stores import PAYLOAD, Mismatch
 
 import tenure
 
@@ -17,7 +16,7 @@ ABREAST = 50
 _PATIENCE = 600.0
 
 
-async def drain(store: Store, folder: Path, *, jobs: int, concurrency: int) -> float:
+async def drain(url: str, *, jobs: int, concurrency: int) -> float:
     """From the start of a worker to the moment at which the store has the last job completed."""
     handled = 0
     all_handled = asyncio.Event()
@@ -28,7 +27,7 @@ async def drain(store: Store, folder: Path, *, jobs: int, concurrency: int) -> f
         if handled >= jobs:
             all_handled.set()
 
-    async with tenure.connect(store.url(folder)) as queue:
+    async with tenure.connect(url) as queue:
         await queue.dispatch_many(tenure.Call("nothing", PAYLOAD) for _ in range(jobs))
         worker = tenure.Worker(queue, concurrency=concurrency)
         worker.register("nothing", nothing)
@@ -44,26 +43,26 @@ async def drain(store: Store, folder: Path, *, jobs: int, concurrency: int) -> f
     left = counts.pending + counts.scheduled + counts.processing + counts.failed + counts.cancelled
     if error is not None or handled != jobs or counts.completed != jobs or left:
         raise Mismatch(
-            f"drain on {store.name}: {jobs} dispatched, {handled} handled, {counts.completed} "
+            f"{jobs} dispatched, {handled} handled, {counts.completed} "
             f"completed and {left} others in the store, first error: {error}"
         )
     return jobs / seconds
 
 
-async def dispatch_one_by_one(store: Store, folder: Path, *, jobs: int) -> float:
+async def dispatch_one_by_one(url: str, *, jobs: int) -> float:
     """Each dispatch is awaited before the next begins."""
-    async with tenure.connect(store.url(folder)) as queue:
+    async with tenure.connect(url) as queue:
         began = time.perf_counter()
         for _ in range(jobs):
             await queue.dispatch("nothing", PAYLOAD)
         seconds = time.perf_counter() - began
-        await _check_pending(store, queue, jobs)
+        await _check_pending(queue, jobs)
     return jobs / seconds
 
 
-async def dispatch_abreast(store: Store, folder: Path, *, jobs: int) -> float:
+async def dispatch_abreast(url: str, *, jobs: int) -> float:
     """Fifty tasks dispatch at once, each one by one, as the requests of a web server would."""
-    async with tenure.connect(store.url(folder)) as queue:
+    async with tenure.connect(url) as queue:
 
         async def some() -> None:
             for _ in range(jobs // ABREAST):
@@ -75,22 +74,22 @@ async def dispatch_abreast(store: Store, folder: Path, *, jobs: int) -> float:
                 group.create_task(some())
         seconds = time.perf_counter() - began
         stored = jobs // ABREAST * ABREAST
-        await _check_pending(store, queue, stored)
+        await _check_pending(queue, stored)
     return stored / seconds
 
 
-async def dispatch_in_bulk(store: Store, folder: Path, *, jobs: int) -> float:
+async def dispatch_in_bulk(url: str, *, jobs: int) -> float:
     """One call for all; it stores a thousand in each transaction."""
-    async with tenure.connect(store.url(folder)) as queue:
+    async with tenure.connect(url) as queue:
         calls = [tenure.Call("nothing", PAYLOAD) for _ in range(jobs)]
         began = time.perf_counter()
         await queue.dispatch_many(calls)
         seconds = time.perf_counter() - began
-        await _check_pending(store, queue, jobs)
+        await _check_pending(queue, jobs)
     return jobs / seconds
 
 
-async def _check_pending(store: Store, queue: tenure.Queue, jobs: int) -> None:
+async def _check_pending(queue: tenure.Queue, jobs: int) -> None:
     counts = await queue.counts()
     if counts.pending != jobs and not counts.capped:
-        raise Mismatch(f"dispatch on {store.name}: {counts.pending} of {jobs} jobs are stored")
+        raise Mismatch(f"{counts.pending} of {jobs} jobs are stored")
