@@ -107,6 +107,8 @@ class Run:
                 await self._note("SIGSTOP", self.frozen, queue)
                 return
             self.frozen.send(signal.SIGCONT)
+            if before >= self.chosen.jobs:
+                break
             self.say("the worker stopped inside a transaction, or idle: let go, and tried again")
             await asyncio.sleep(0.05)
         raise TimeoutError("there was no moment at which one worker could be stopped alone")
@@ -144,7 +146,8 @@ class Run:
         unfinished = sum(job.state != "completed" for job in jobs)
         lost, strangers = set(ids) - set(stored), set(stored) - set(ids)
         self._require(not lost, f"{len(lost)} jobs are lost")
-        self._require(not strangers and len(jobs) == len(ids), f"{len(strangers)} strange jobs")
+        self._require(not strangers, f"{len(strangers)} jobs that nobody dispatched")
+        self._require(len(jobs) == len(stored), "the store lists jobs twice")
         self._require(not unfinished, f"{unfinished} jobs are not completed")
 
         recorded: dict[str, list[list[str | int]]] = {}

@@ -251,7 +251,7 @@ def _postgres_programs() -> Iterator[Path]:
 
 def _wheel(package: str) -> list[Path]:
     spec = find_spec(package)
-    return [Path(spec.origin).parent] if spec and spec.origin else []
+    return [Path(spec.origin).resolve().parent] if spec and spec.origin else []
 
 
 def _version(program: Path) -> str:

@@ -63,7 +63,9 @@ def test_w18_a_handler_that_blocks_the_loop_for_ten_leases_is_started_once(
     assert (job.attempt, job.stalls, job.serial) == (1, 0, 1)
     blocked.stop()
     bystander.stop()
-    [error] = stage.ledger.read("error")
+    errors = stage.ledger.read("error")
+    assert len(errors) == 1, errors
+    error = errors[0]
     assert error["kind"] == "LoopBlocked"
     assert (error["job_id"], error["name"], error["pid"]) == (job_id, handler, blocked.pid)
     assert error["seconds"] > 8 * lease
