@@ -52,7 +52,7 @@ def test_w18_a_handler_that_blocks_the_loop_for_ten_leases_is_started_once(
     stage: Stage, handler: str
 ) -> None:
     """W18, I6: the keeper's thread goes on; the blocking is reported, with the job and its name."""
-    lease = 0.8
+    lease = 1.2  # a third of it is longer than a loaded machine makes a loop wait
     blocked = stage.start(lease=lease)
     [job_id] = stage.dispatch(handler, [10 * lease])
     stage.wait_for("start", 1)
@@ -74,7 +74,7 @@ def test_w18_a_handler_that_blocks_the_loop_for_ten_leases_is_started_once(
 
 def test_w18_handlers_that_wait_behind_a_blocked_loop_are_started_once(stage: Stage) -> None:
     """W7, W18: they begin leases later, and their leases have been kept all the while."""
-    lease = 0.8
+    lease = 1.2  # a third of it is longer than a loaded machine makes a loop wait
     ids = stage.dispatch("block", [2 * lease] * 3)
     blocked = stage.start(lease=lease)  # takes them all in one claim
     stage.wait_completed(3)

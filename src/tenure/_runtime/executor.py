@@ -1,9 +1,9 @@
-"""Runs one attempt at a time in each slot, and says how it ended.
+"""Runs one attempt at a time in each slot.
 
 The only place in the package that catches BaseException. Each attempt has a task of its own with a
 fresh copy of the worker's context; a plain `def` runs in a thread. What is recorded follows what
-the handler really did: one that finishes while it is being cancelled has finished. It must never
-write to the store: outcomes go to the recorder.
+the handler really did: one that finishes while it is being cancelled has finished. What an end
+makes of the job is in `ending.py`. It must never write to the store: outcomes go to the recorder.
 """
 
 import asyncio
@@ -12,8 +12,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tenure._runtime.completer import Completer, NotCommitted
-from tenure._runtime.failures import describe, failure_of, is_interrupt
+from tenure._runtime.completer import Completer
+from tenure._runtime.ending import Ending, Endings
+from tenure._runtime.failures import is_interrupt
 from tenure._runtime.finished import Finished
 from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
@@ -22,29 +23,20 @@ from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Attempt, Prefetched, Slots, Stop
 from tenure._runtime.threads import Threads
 from tenure.clock import Clock, Timer
-from tenure.codec import decode, encode
+from tenure.codec import decode
 from tenure.errors import (
-    InvalidConfiguration,
-    JobFailed,
     JobOverdue,
-    JobPanicked,
-    JobTimedOut,
     LeaseLost,
-    QueueError,
-    SerializationError,
 )
 from tenure.events import JobStarted, LeaseEnded
 from tenure.handlers import HandlerSpec
-from tenure.intake import check_delay
-from tenure.outcomes import Cancelled, Completed, Failed, Outcome, Released, Retried
-from tenure.retry import RetryPolicy
+from tenure.outcomes import Cancelled, Released
 from tenure.types import Claim, Hold
 
 __all__ = ["Executor"]
 
 # How long a cancelled coroutine may take for its cleanup before it is called overdue.
 _CLEANUP = 1.0
-_FAILURES = {"panic": "fail_after_panic"}
 _LATE = "its lease had run out before its handler was called"
 
 
@@ -75,7 +67,7 @@ class Executor:
         # As it was when the worker started: nothing that a handler sets leaks into the next job.
         self._context = contextvars.copy_context()
         self._threads = Threads(self._loop, "tenure-handler")
-        self._default_retry = RetryPolicy()
+        self._endings = Endings(settings.result_limit, reporter, clock)
         self._sweep_at = float("inf")
         self._timer: Timer | None = None
         self.kept_at = float("-inf")  # when the keeper last reached the store
@@ -104,7 +96,7 @@ class Executor:
     async def _run(self, attempt: Attempt) -> None:
         spec = attempt.spec
         if attempt.stop is None and self._late(attempt):
-            self._finish(attempt, Released(_LATE), "release_late_claim", None)
+            self._finish(attempt, Ending(Released(_LATE), "release_late_claim"))
             return
         try:
             if attempt.stop is not None:
@@ -116,11 +108,11 @@ class Executor:
                 result = await spec.function(*arguments)
             else:
                 result = await self._call(attempt, arguments)
-            outcome, operation, error = self._completed(attempt, result)
+            ending = self._endings.returned(attempt, result)
         except BaseException as raised:
             self._raised(attempt, raised)
             return
-        self._finish(attempt, outcome, operation, error)
+        self._finish(attempt, ending)
 
     def _late(self, attempt: Attempt) -> bool:
         """Whether its lease has run out before this first step, while the process was suspended.
@@ -135,7 +127,7 @@ class Executor:
         if judged is None:
             self._forget(attempt)
         else:
-            self._finish(attempt, *judged)
+            self._finish(attempt, judged)
 
     def _left(self, attempt: Attempt, task: "asyncio.Task[None]") -> None:
         """A task that the host cancelled before its first step never came to `_run`."""
@@ -162,124 +154,33 @@ class Executor:
             return await result.value
         return result.value
 
-    def _completed(
-        self, attempt: Attempt, result: object
-    ) -> tuple[Outcome, str, QueueError | None]:
-        if attempt.job is not None and attempt.job.completed is not None:
-            raise NotCommitted  # as it will turn out, unless the recorder finds it committed
-        if result is None:
-            return Completed(), "complete", None
-        limit = self._settings.result_limit
-        try:
-            return Completed(encode(result, root="result", limit=limit)), "complete", None
-        except SerializationError as error:
-            failure = failure_of(
-                SerializationError(f"the result cannot be stored: {error}", path=error.path),
-                kind="serialization",
-                attempt=attempt.claim.attempt,
-                at=self._clock.now(),
-            )
-            return Failed(failure), "fail", self._failed(attempt, failure)
+    def _judge(self, attempt: Attempt, raised: BaseException) -> Ending | None:
+        """What an exception in the attempt makes of the job; None: nothing is to be written."""
+        if isinstance(raised, _Raised):
+            return self._endings.raised(attempt, raised.error)
+        if isinstance(raised, asyncio.CancelledError):
+            if attempt.in_thread:
+                return None  # its thread still runs: the job is left to its lease
+            if attempt.stop is not None:
+                return self._endings.stopped(attempt, attempt.stop)
+            if self._aborting():
+                return Ending(Released("worker aborted"), "release_after_shutdown")
+        elif is_interrupt(raised):
+            self._interrupted(raised)
+            return Ending(Released("interrupted"), "release_after_shutdown")
+        return self._endings.raised(attempt, raised)
 
-    def _judge(
-        self, attempt: Attempt, raised: BaseException
-    ) -> tuple[Outcome, str, QueueError | None] | None:
-        """What the attempt's exception makes of the job; None where nothing is to be written."""
-        error = raised.error if isinstance(raised, _Raised) else raised
-        if error is raised:
-            if isinstance(error, asyncio.CancelledError):
-                if attempt.in_thread:
-                    return None  # its thread still runs: the job is left to its lease
-                if attempt.stop is not None:
-                    return self._stopped(attempt, attempt.stop)
-                if self._aborting():
-                    return Released("worker aborted"), "release_after_shutdown", None
-            elif is_interrupt(error):
-                self._interrupted(error)
-                return Released("interrupted"), "release_after_shutdown", None
-        kind, report = self._kind(attempt, error)
-        failure = failure_of(error, kind=kind, attempt=attempt.claim.attempt, at=self._clock.now())
-        if isinstance(error, SerializationError) and attempt.job is None:
-            return (
-                Failed(failure),
-                "fail",
-                SerializationError(
-                    f"the payload of job {attempt.claim.job.id} does not decode: {error}",
-                    path="payload",
-                    job_id=attempt.claim.job.id,
-                ),
-            )
-        if report is None:
-            report = self._failed(attempt, failure)
-        operation = "complete_within" if isinstance(error, NotCommitted) else None
-        delay = self._retry_delay(attempt, error)
-        if delay is not None:
-            return Retried(delay, failure), operation or "retry", report
-        return Failed(failure), operation or _FAILURES.get(kind, "fail"), report
-
-    def _kind(self, attempt: Attempt, error: BaseException) -> tuple[str, QueueError | None]:
-        if isinstance(error, SerializationError) and attempt.job is None:
-            return "serialization", None
-        if isinstance(error, Exception | asyncio.CancelledError):
-            return "error", None
-        return "panic", JobPanicked(attempt.claim.job.id, describe(error))
-
-    def _stopped(
-        self, attempt: Attempt, stop: Stop
-    ) -> tuple[Outcome, str, QueueError | None] | None:
-        """The handler was cancelled by us and gave way."""
-        job_id = attempt.claim.job.id
-        match stop:
-            case Stop.TIMEOUT:
-                error = JobTimedOut(job_id, attempt.timeout)
-                failure = failure_of(
-                    error, kind="timeout", attempt=attempt.claim.attempt, at=self._clock.now()
-                )
-                delay = self._retry_delay(attempt, TimeoutError())
-                if delay is not None:
-                    return Retried(delay, failure), "retry", error
-                return Failed(failure), "fail_after_timeout", error
-            case Stop.SHUTDOWN:
-                return Released("worker shutdown"), "release_after_shutdown", None
-            case Stop.CANCEL:
-                return Cancelled("cancel requested"), "cancel", None
-            case Stop.LEASE_LOST:
-                return None
-
-    def _retry_delay(self, attempt: Attempt, error: BaseException) -> float | None:
-        """Seconds to the next attempt, or None where this was the last one."""
-        policy = attempt.spec.retry
-        bound = attempt.claim.job.max_attempts
-        if bound is None:
-            bound = policy.max_attempts if policy is not None else 1
-        policy = policy or self._default_retry
-        if attempt.claim.attempt >= bound:
-            return None
-        try:
-            if not policy.retries(error):
-                return None
-            return check_delay("delay()", policy.delay(attempt.claim.attempt))
-        except Exception as problem:
-            # A policy of the user's own. The attempt has failed all the same, for good.
-            name, rule = attempt.claim.job.name, f"must give a usable delay: {describe(problem)}"
-            self._reporter.report(
-                InvalidConfiguration("retry", type(policy).__name__, f"for {name!r} {rule}")
-            )
-            return None
-
-    def _failed(self, attempt: Attempt, failure: Any) -> JobFailed:
-        job = attempt.claim.job
-        return JobFailed(job.id, job.name, attempt.claim.attempt, failure)
-
-    def _finish(
-        self, attempt: Attempt, outcome: Outcome, operation: str, error: QueueError | None
-    ) -> None:
+    def _finish(self, attempt: Attempt, ending: Ending) -> None:
         seconds = self._clock.monotonic() - attempt.started
         if self._forget(attempt):
-            within = None if attempt.job is None else attempt.job.completed
             self._recorder.submit(
                 Finished(
-                    attempt.claim, outcome, operation, error=error, seconds=seconds, within=within
+                    attempt.claim,
+                    ending.outcome,
+                    ending.operation,
+                    error=ending.error,
+                    seconds=seconds,
+                    within=None if attempt.job is None else attempt.job.completed,
                 )
             )
 

@@ -1,0 +1,131 @@
+"""What the end of an attempt makes of its job: an outcome, and an error for people.
+
+Decides, and neither waits nor writes.
+"""
+
+from asyncio import CancelledError
+
+from msgspec import Struct
+
+from tenure._runtime.completer import NotCommitted
+from tenure._runtime.failures import describe, failure_of
+from tenure._runtime.report import Reporter
+from tenure._runtime.slots import Attempt, Stop
+from tenure.clock import Clock
+from tenure.codec import encode
+from tenure.errors import (
+    InvalidConfiguration,
+    JobFailed,
+    JobPanicked,
+    JobTimedOut,
+    QueueError,
+    SerializationError,
+)
+from tenure.intake import check_delay
+from tenure.outcomes import Cancelled, Completed, Failed, Failure, Outcome, Released, Retried
+from tenure.retry import RetryPolicy
+
+__all__ = ["Ending", "Endings"]
+
+
+class Ending(Struct, frozen=True):
+    """An outcome; the name of its write in errors; what is reported once it has been applied."""
+
+    outcome: Outcome
+    operation: str
+    error: QueueError | None = None
+
+
+class Endings:
+    """Judges how the attempts of one worker ended. `result_limit` is in bytes of JSON."""
+
+    def __init__(self, result_limit: int, reporter: Reporter, clock: Clock) -> None:
+        self._result_limit = result_limit
+        self._reporter = reporter
+        self._clock = clock
+        self._default_retry = RetryPolicy()
+
+    def returned(self, attempt: Attempt, result: object) -> Ending:
+        """The handler returned."""
+        if attempt.job is not None and attempt.job.completed is not None:
+            # As it will turn out, unless the completion is found to be committed.
+            return self.raised(attempt, NotCommitted())
+        if result is None:
+            return Ending(Completed(), "complete")
+        try:
+            encoded = encode(result, root="result", limit=self._result_limit)
+        except SerializationError as error:
+            refused = SerializationError(f"the result cannot be stored: {error}", path=error.path)
+            failure = self._failure(attempt, refused, "serialization")
+            return Ending(Failed(failure), "fail", _failed(attempt, failure))
+        return Ending(Completed(encoded), "complete")
+
+    def raised(self, attempt: Attempt, error: BaseException) -> Ending:
+        """The handler raised, or its payload did not decode: then it was not called."""
+        if attempt.job is None and isinstance(error, SerializationError):
+            return self._undecodable(attempt, error)
+        panic = not isinstance(error, Exception | CancelledError)
+        failure = self._failure(attempt, error, "panic" if panic else "error")
+        report: QueueError = _failed(attempt, failure)
+        if panic:
+            report = JobPanicked(attempt.claim.job.id, describe(error))
+        operation = "complete_within" if isinstance(error, NotCommitted) else None
+        delay = self._retry_delay(attempt, error)
+        if delay is not None:
+            return Ending(Retried(delay, failure), operation or "retry", report)
+        final = "fail_after_panic" if panic else "fail"
+        return Ending(Failed(failure), operation or final, report)
+
+    def stopped(self, attempt: Attempt, stop: Stop) -> Ending | None:
+        """The handler was cancelled by us and gave way. None where nothing is to be written."""
+        match stop:
+            case Stop.TIMEOUT:
+                error = JobTimedOut(attempt.claim.job.id, attempt.timeout)
+                failure = self._failure(attempt, error, "timeout")
+                delay = self._retry_delay(attempt, TimeoutError())
+                if delay is not None:
+                    return Ending(Retried(delay, failure), "retry", error)
+                return Ending(Failed(failure), "fail_after_timeout", error)
+            case Stop.SHUTDOWN:
+                return Ending(Released("worker shutdown"), "release_after_shutdown")
+            case Stop.CANCEL:
+                return Ending(Cancelled("cancel requested"), "cancel")
+            case Stop.LEASE_LOST:
+                return None
+
+    def _undecodable(self, attempt: Attempt, error: SerializationError) -> Ending:
+        job_id = attempt.claim.job.id
+        failure = self._failure(attempt, error, "serialization")
+        message = f"the payload of job {job_id} does not decode: {error}"
+        report = SerializationError(message, path="payload", job_id=job_id)
+        return Ending(Failed(failure), "fail", report)
+
+    def _failure(self, attempt: Attempt, error: BaseException, kind: str) -> Failure:
+        now = self._clock.now()
+        return failure_of(error, kind=kind, attempt=attempt.claim.attempt, at=now)
+
+    def _retry_delay(self, attempt: Attempt, error: BaseException) -> float | None:
+        """Seconds to the next attempt, or None where this was the last one."""
+        policy = attempt.spec.retry
+        bound = attempt.claim.job.max_attempts
+        if bound is None:
+            bound = policy.max_attempts if policy is not None else 1
+        policy = policy or self._default_retry
+        if attempt.claim.attempt >= bound:
+            return None
+        try:
+            if not policy.retries(error):
+                return None
+            return check_delay("delay()", policy.delay(attempt.claim.attempt))
+        except Exception as problem:
+            # A policy of the user's own. The attempt has failed all the same, for good.
+            name, rule = attempt.claim.job.name, f"must give a usable delay: {describe(problem)}"
+            self._reporter.report(
+                InvalidConfiguration("retry", type(policy).__name__, f"for {name!r} {rule}")
+            )
+            return None
+
+
+def _failed(attempt: Attempt, failure: Failure) -> JobFailed:
+    job = attempt.claim.job
+    return JobFailed(job.id, job.name, attempt.claim.attempt, failure)
