@@ -11,7 +11,7 @@ import pytest
 import tenure
 from tenure.driver import Capability
 from tests.runtime.arrange import hidden, running
-from tests.runtime.scenes import errors_of
+from tests.runtime.scenes import errors_of, unreachable
 from tests.runtime.world import World, each_store, open_world
 
 Starts = list[tuple[Any, int]]
@@ -149,6 +149,28 @@ async def test_w05_an_error_of_reclaiming_is_reported_and_the_loop_goes_on(
             await world.advance(30.0)
             assert starts == [(None, 2)]
             assert handle.healthy
+
+
+@each_store
+async def test_w05_a_worker_does_not_reclaim_what_it_has_still_to_record(
+    store: str, tmp_path: Path
+) -> None:
+    """W5, W16: outcomes cannot be written for longer than a lease; none is run again for it."""
+    async with open_world(store, tmp_path) as world:
+        worker, starts = counting(world, lease=3.0)
+        away = unreachable()
+        world.driver.fail("exchange", away, times=10_000)
+        world.driver.fail("record", away, times=10_000)
+        async with running(world, worker) as handle:
+            job = await world.queue.dispatch("work")
+            await world.advance(20.0)
+            assert (await world.inner.expired(1)).holds
+            assert "reclaim" not in world.driver.calls
+            del world.driver.hooks["exchange"], world.driver.hooks["record"]
+            await world.advance(2.5)
+            assert await world.state(job) == "completed"
+            assert starts == [(None, 1)]
+            assert {type(error) for error in errors_of(handle)} == {tenure.StoreUnavailable}
 
 
 @each_store

@@ -77,6 +77,11 @@ class Completer:
         self._unanswered.add(item)
         self._spawn(self._check(item, answered), "tenure-check")
 
+    @property
+    def unanswered(self) -> list[Finished]:
+        """What has not been answered."""
+        return list(self._unanswered)
+
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered."""
         left = list(self._unanswered)

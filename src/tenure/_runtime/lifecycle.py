@@ -210,7 +210,7 @@ class Lifecycle:
         self._start_loop("recorder", recorder.turn)
         self._start_loop("claimer", claimer.turn)
         if Capability.RECLAIM in driver.capabilities:
-            reclaimer = Reclaimer(driver, settings, slots, self.reporter, clock)
+            reclaimer = Reclaimer(driver, settings, slots, recorder, self.reporter, clock)
             self._start_loop("reclaim", reclaimer.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(

@@ -125,9 +125,15 @@ class Recorder:
             self._wake.set()
         return delay
 
+    @property
+    def unanswered(self) -> list[Finished]:
+        """What has not been answered, in flight or not."""
+        return [*self._writing, *self._pending, *self._completer.unanswered]
+
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered, in flight or not: the caller reports it."""
-        left = [*self._writing, *self._pending, *self._completer.abandon()]
+        left = self.unanswered
+        self._completer.abandon()
         self._writing = []
         self._pending.clear()
         self._slots.unrecorded -= len(left)

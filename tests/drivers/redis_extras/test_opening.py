@@ -42,7 +42,9 @@ async def test_a_server_that_only_saves_now_and_then_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="tenure.redis")
-    with running(tmp_path, "--save", "3600 1") as server:
+    with running(tmp_path) as server:
+        with server.client() as client:
+            client.config_set("save", "3600 1")
         async with opened(server):
             pass
     (said,) = warnings(caplog)

@@ -1,14 +1,15 @@
 """Finds holds whose lease has run out, whoever's, and makes their jobs pending again.
 
 It leaves alone what runs here: after an outage this worker's own leases look run out too, until its
-keeper has extended them. When the store's clock has jumped, a lease that looks run out may be a
-living worker's: then only holds are reclaimed that this worker itself has seen unextended for their
-whole lease, by its monotonic clock.
+keeper has extended them. So do those of what has ended here and waits to be written. When the
+store's clock has jumped, a lease that looks run out may be a living worker's: then only holds are
+reclaimed that this worker itself has seen unextended for their whole lease, by its monotonic clock.
 """
 
 from collections.abc import Sequence
 from random import random
 
+from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
@@ -36,11 +37,13 @@ class Reclaimer:
         driver: Driver,
         settings: WorkerSettings,
         slots: Slots,
+        recorder: Recorder,
         reporter: Reporter,
         clock: Clock,
     ) -> None:
         self._driver = driver
         self._slots = slots
+        self._recorder = recorder
         self._reporter = reporter
         self._clock = clock
         self._lease = settings.lease
@@ -56,6 +59,7 @@ class Reclaimer:
             self._notice_jump(found)
             holds = self._unextended(found) if self._wary() else [e.hold for e in found.holds]
             own = set(self._slots.holds(self._clock.monotonic()))
+            own.update(item.claim.hold for item in self._recorder.unanswered)
             holds = [hold for hold in holds if hold not in own]
             if holds:
                 reclaimed = await self._driver.reclaim(_BATCH, RECLAIM_DELAYS, only=holds)

@@ -27,7 +27,7 @@ async def prepare(links: Links) -> None:
     """
     facts = await _facts(links)
     _judge_version(facts)
-    if facts.get("redis_mode") == "cluster":
+    if "cluster" in (facts.get("redis_mode"), facts.get("server_mode")):  # Redis, Valkey
         links.route.learn(nodes_of(await _asked(links, "CLUSTER", "SLOTS") or ()))
     found = int(await links.run(_OPEN, ["", SCHEMA_VERSION]))
     if found != SCHEMA_VERSION:

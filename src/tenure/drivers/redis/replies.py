@@ -119,6 +119,14 @@ def moment(instant: int) -> datetime:
     return datetime.fromtimestamp(instant / _MILLION, UTC)
 
 
+class _Moments(dict[int, datetime]):
+    """The times of one answer: most come more than once, and making one takes long."""
+
+    def __missing__(self, instant: int) -> datetime:
+        made = self[instant] = moment(instant)
+        return made
+
+
 # --- jobs ---------------------------------------------------------------------------------------
 
 
@@ -127,17 +135,24 @@ def _read(reply: Sequence[Any]) -> list[_Read]:
     _, ids, packed, blobs, more = reply[:5]
     extras = {entry[0] - 1: entry[1:] for entry in more}
     none = (None, None, None)
+    moments = _Moments()
     found: list[_Read] = []
     for n, (job_id, mark, blob) in enumerate(zip(ids, packed, blobs, strict=True)):
         try:
             read = _mark(mark)
-            found.append(_job(job_id.decode(), read, blob, extras.get(n, none)))
+            found.append(_job(job_id.decode(), read, blob, extras.get(n, none), moments))
         except _UNREADABLE:
             continue
     return found
 
 
-def _job(job_id: str, mark: _Mark, blob: bytes | None, extras: Sequence[bytes | None]) -> _Read:
+def _job(
+    job_id: str,
+    mark: _Mark,
+    blob: bytes | None,
+    extras: Sequence[bytes | None],
+    moments: _Moments,
+) -> _Read:
     wrong = [] if mark.content != _STAND_IN else ["its record could not be read"]
     if blob is None:
         wrong.append("its payload is gone")
@@ -170,10 +185,10 @@ def _job(job_id: str, mark: _Mark, blob: bytes | None, extras: Sequence[bytes | 
         attempt=mark.attempt,
         stalls=mark.stalls,
         serial=mark.serial,
-        run_at=moment(mark.run_at),
-        created_at=moment(mark.created_at),
-        updated_at=moment(mark.updated_at),
-        finished_at=moment(mark.finished_at) if mark.finished_at else None,
+        run_at=moments[mark.run_at],
+        created_at=moments[mark.created_at],
+        updated_at=moments[mark.updated_at],
+        finished_at=moments[mark.finished_at] if mark.finished_at else None,
         error=error,
         result=result,
         progress=progress,

@@ -40,6 +40,8 @@ class Route:
         if not host:  # the node that answered, on another port
             host = (self.current.host if self.current else self._host) or ""
         self.current = Address(host, int(port)) if host else None
+        if self.current and not self._others:
+            self._others = (self.current,)  # so it is a cluster
 
     def doubt(self) -> None:
         """Ask another node next: the current one is cut off from the rest of its cluster."""
