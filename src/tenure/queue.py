@@ -62,10 +62,11 @@ def connect(
     URLs: `memory://`; `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite:///:memory:`;
     `redis://host:port/database`, `rediss://` with TLS, `unix:///path`; `postgresql://host/database`.
     `options` are the store's, also possible in the URL's query: for SQLite `synchronous` ("FULL"
-    or "NORMAL"), `busy_timeout` (seconds), `migrate`; for Redis `namespace`, `timeout`,
-    `connect_timeout`, `tls_ca`; for PostgreSQL `schema`, `migrate`, `pool_size`, `timeout`,
-    `pooled`. `payload_limit` is in bytes of JSON, for payloads and results. Raises
-    `InvalidConfiguration` before anything is touched, also for an extra that is not installed.
+    or "NORMAL"), `busy_timeout` (seconds); for Redis `namespace`, `timeout`, `connect_timeout`,
+    `tls_ca`; for PostgreSQL `schema`, `pool_size`, `timeout`, `pooled`; for all `migrate`, whether
+    an older store is upgraded (SQLite does by default). `payload_limit` is in bytes of JSON, for
+    payloads and results. Raises `InvalidConfiguration` before anything is touched, also for an
+    extra that is not installed.
     """
     timing = clock or SystemClock()
     driver = drivers.connect(url, options, timing)

@@ -49,8 +49,7 @@ def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[
 
 def migrating(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[], Driver]:
     """As `connect`, for drivers that upgrade an older store when they open."""
-    upgrades = url.partition("://")[0] in _UPGRADING
-    return connect(url, {**options, "migrate": True} if upgrades else options, clock)
+    return connect(url, {**options, "migrate": True}, clock)
 
 
 _Query = Mapping[str, str]
@@ -68,7 +67,7 @@ def _memory(
             _without_secrets(parts.geturl()),
             "must be just 'memory://': each has its own store",
         )
-    return _builder(MemoryDriver, (), {**query, **options}, clock)
+    return _builder(MemoryDriver, (), _never_upgraded({**query, **options}), clock)
 
 
 def _sqlite(
@@ -93,7 +92,7 @@ def _redis(
         from tenure.drivers.redis import RedisDriver
 
     address = urlunsplit(parts._replace(query=""))
-    return _builder(RedisDriver, (address,), {**query, **options}, clock)
+    return _builder(RedisDriver, (address,), _never_upgraded({**query, **options}), clock)
 
 
 def _postgres(
@@ -119,7 +118,6 @@ _SCHEMES: Mapping[str, Callable[[SplitResult, _Query, _Options, Clock], Callable
     "postgresql": _postgres,
     "postgres": _postgres,
 }
-_UPGRADING = ("sqlite", "postgresql", "postgres")  # the others have no schema that changes
 
 
 def _check_text(url: object) -> None:
@@ -133,13 +131,21 @@ def _extra(name: str, parts: SplitResult) -> Generator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "tenure":
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "tenure"):
             raise
         raise InvalidConfiguration(
             "url",
             _without_secrets(parts.geturl()),
-            f"needs the package {error.name}, which is not installed: pip install 'tenure[{name}]'",
+            f"needs the package {package}, which is not installed: pip install 'tenure[{name}]'",
         ) from error
+
+
+def _never_upgraded(options: _Options) -> _Options:
+    """The options without `migrate`, which every store takes: this one has only one version."""
+    if "migrate" in options:
+        _switch("migrate", options["migrate"])
+    return {name: value for name, value in options.items() if name != "migrate"}
 
 
 def _without_secrets(url: str) -> str:
