@@ -27,6 +27,8 @@ NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 # What the pages name that Python code does not define: words of the language and of the engines.
 WORDS = {
     *("FULL", "NORMAL", "sqlite3", "synchronous_standby_names", "save", "allkeys", "noeviction"),
+    *("CREATE", "fillfactor", "idle_in_transaction_session_timeout", "EVALSHA", "EVAL", "INFO"),
+    *("appendonly", "yes", "appendfsync", "always", "everysec", "maxmemory"),
     *("damaged", "serialization", "time.sleep", "job.fence"),
 }
 

@@ -13,7 +13,12 @@ from tenure.testing.conformance import CHECKS, Check, OpenStore, prove
 
 __all__ = ["parametrize_checks", "run_check"]
 
-parametrize_checks = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+
+def _id(check: Check) -> str:
+    return f"{check.guarantee.replace(' ', '_')}-{check.name}"
+
+
+parametrize_checks = pytest.mark.parametrize("check", CHECKS, ids=_id)
 
 
 def run_check(check: Check, open_store: OpenStore) -> None:
