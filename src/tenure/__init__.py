@@ -80,20 +80,22 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     QueueLimit,
     Recorded,
     Retention,
-    Retry,
     WorkerInfo,
 )
+from tenure.verdicts import Cancel, Retry, Snooze
 from tenure.worker import Worker
 
 __all__ = [
     "Answer",
     "Call",
+    "Cancel",
     "Cancelled",
     "Capability",
     "Claim",
@@ -135,6 +137,7 @@ __all__ = [
     "LeaseEnded",
     "LeaseLost",
     "LoopBlocked",
+    "ManualRetry",
     "Move",
     "NewJob",
     "Observer",
@@ -154,6 +157,7 @@ __all__ = [
     "RuntimeUnavailable",
     "SchemaMismatch",
     "SerializationError",
+    "Snooze",
     "Snoozed",
     "State",
     "StateTransitionError",

@@ -34,12 +34,12 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     Recorded,
     Retention,
-    Retry,
     WorkerInfo,
 )
 
@@ -234,7 +234,7 @@ class Driver(ABC):
         raise Unsupported("cancel")
 
     async def retry(
-        self, items: Sequence[Retry], *, now: datetime | None = None
+        self, items: Sequence[ManualRetry], *, now: datetime | None = None
     ) -> Sequence[Answer]:
         """Make failed and cancelled jobs due now, with attempt and stalls at 0 (`DONE`).
 

@@ -31,7 +31,7 @@ from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_name
 from tenure.job_handle import JobHandle
 from tenure.states import State
 from tenure.store import Store
-from tenure.types import Answer, Counts, Enqueued, Job, JobFilter, NewJob, Page, Retry
+from tenure.types import Answer, Counts, Enqueued, Job, JobFilter, ManualRetry, NewJob, Page
 from tenure.view import decoded
 
 __all__ = ["Queue", "connect"]
@@ -357,7 +357,7 @@ class Queue:
             # The serial makes a repeat harmless after the job has been run and failed once more.
             jobs = [await driver.get(job_id) for job_id in ids]
             items = [
-                Retry(job_id, job.serial if job else None)
+                ManualRetry(job_id, job.serial if job else None)
                 for job_id, job in zip(ids, jobs, strict=True)
             ]
             answers, repeated = await self._store.repeat(lambda: driver.retry(items))

@@ -35,7 +35,7 @@ __all__ = [
     "QueueLimit",
     "Recorded",
     "Retention",
-    "Retry",
+    "ManualRetry",
     "WorkerInfo",
     "content_digest",
 ]
@@ -273,7 +273,7 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Retry(Struct, frozen=True):
+class ManualRetry(Struct, frozen=True):
     """A manual retry. With `serial` it applies only while the job still has that serial."""
 
     job_id: str
@@ -281,7 +281,7 @@ class Retry(Struct, frozen=True):
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """A move of a waiting job; what is None stays. `serial` as in `Retry`."""
+    """A move of a waiting job; what is None stays. `serial` as in `ManualRetry`."""
 
     job_id: str
     queue: str | None = None

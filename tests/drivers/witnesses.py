@@ -28,12 +28,12 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     Recorded,
     Retention,
-    Retry,
 )
 
 _YEARS = timedelta(days=3650)
@@ -490,8 +490,8 @@ class AgainGoesQueueByQueue(Witness):
 class RetryIgnoresTheSerial(Witness):
     """A manual retry applies whatever happened since."""
 
-    def _retry(self, item: Retry, now: datetime) -> Answer:
-        return super()._retry(Retry(item.job_id), now)
+    def _retry(self, item: ManualRetry, now: datetime) -> Answer:
+        return super()._retry(ManualRetry(item.job_id), now)
 
 
 # --- control ------------------------------------------------------------------------------------
@@ -564,7 +564,7 @@ class RunningJobDeleted(Witness):
 class RetryKeepsTheAttempt(Witness):
     """A manual retry leaves the attempt as it was."""
 
-    def _retry(self, item: Retry, now: datetime) -> Answer:
+    def _retry(self, item: ManualRetry, now: datetime) -> Answer:
         record = self._records.get(item.job_id)
         attempt = record.job.attempt if record else 0
         answer = super()._retry(item, now)

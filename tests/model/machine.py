@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tenure.driver import Driver, RecordItem
 from tenure.outcomes import Outcome
 from tenure.states import State
-from tenure.types import Hold, Job, JobFilter, Move, NewJob, QueueLimit, Retention, Retry
+from tenure.types import Hold, Job, JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention
 from tests.model import values as v
 from tests.model.exercise import EVERYTHING, PLENTY, Exercise, matches, repeated
 from tests.model.pair import Call
@@ -102,8 +102,8 @@ def _known(model: "Model") -> st.SearchStrategy[tuple[str, int | None]]:
     return st.sampled_from(choices)
 
 
-def _retries(model: "Model") -> st.SearchStrategy[Sequence[Retry]]:
-    return v.batches(_known(model).map(lambda known: Retry(*known)), 4)
+def _retries(model: "Model") -> st.SearchStrategy[Sequence[ManualRetry]]:
+    return v.batches(_known(model).map(lambda known: ManualRetry(*known)), 4)
 
 
 def _moves(model: "Model") -> st.SearchStrategy[Sequence[Move]]:
@@ -259,7 +259,7 @@ class Model(RuleBasedStateMachine):
         return self._make(Call("cancel", (ids,)), lost)
 
     @rule(target=calls, items=_of(_retries), lost=_LOST)
-    def retry(self, items: Sequence[Retry], lost: bool) -> Call:
+    def retry(self, items: Sequence[ManualRetry], lost: bool) -> Call:
         return self._make(Call("retry", (items,)), lost)
 
     @rule(target=calls, ids=v.batches(_of(_ids), 2), lost=_LOST)

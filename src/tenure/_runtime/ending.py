@@ -15,6 +15,7 @@ from tenure.clock import Clock
 from tenure.codec import encode
 from tenure.errors import (
     InvalidConfiguration,
+    InvalidJob,
     JobFailed,
     JobPanicked,
     JobTimedOut,
@@ -22,8 +23,18 @@ from tenure.errors import (
     SerializationError,
 )
 from tenure.intake import check_delay
-from tenure.outcomes import Cancelled, Completed, Failed, Failure, Outcome, Released, Retried
+from tenure.outcomes import (
+    Cancelled,
+    Completed,
+    Failed,
+    Failure,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+)
 from tenure.retry import RetryPolicy
+from tenure.verdicts import Cancel, Retry, Snooze
 
 __all__ = ["Ending", "Endings"]
 
@@ -52,6 +63,8 @@ class Endings:
             return self.raised(attempt, NotCommitted())
         if result is None:
             return Ending(Completed(), "complete")
+        if isinstance(result, Snooze):
+            return self._snoozed(attempt, result)
         try:
             encoded = encode(result, root="result", limit=self._result_limit)
         except SerializationError as error:
@@ -64,6 +77,8 @@ class Endings:
         """The handler raised, or its payload did not decode: then it was not called."""
         if attempt.job is None and isinstance(error, SerializationError):
             return self._undecodable(attempt, error)
+        if isinstance(error, Cancel):
+            return Ending(Cancelled(error.reason), "cancel")
         panic = not isinstance(error, Exception | CancelledError)
         failure = self._failure(attempt, error, "panic" if panic else "error")
         report: QueueError = _failed(attempt, failure)
@@ -93,6 +108,12 @@ class Endings:
             case Stop.LEASE_LOST:
                 return None
 
+    def _snoozed(self, attempt: Attempt, snooze: Snooze) -> Ending:
+        try:
+            return Ending(Snoozed(check_delay("Snooze", snooze.delay)), "snooze")
+        except InvalidJob as error:
+            return self.raised(attempt, error)
+
     def _undecodable(self, attempt: Attempt, error: SerializationError) -> Ending:
         job_id = attempt.claim.job.id
         failure = self._failure(attempt, error, "serialization")
@@ -107,14 +128,18 @@ class Endings:
     def _retry_delay(self, attempt: Attempt, error: BaseException) -> float | None:
         """Seconds to the next attempt, or None where this was the last one."""
         policy = attempt.spec.retry
+        asked = isinstance(error, Retry)  # for one more than there would be
         bound = attempt.claim.job.max_attempts
         if bound is None:
-            bound = policy.max_attempts if policy is not None else 1
+            default = self._default_retry.max_attempts if asked else 1
+            bound = policy.max_attempts if policy is not None else default
         policy = policy or self._default_retry
         if attempt.claim.attempt >= bound:
             return None
         try:
-            if not policy.retries(error):
+            if isinstance(error, Retry) and error.after is not None:
+                return check_delay("after", error.after)
+            if not asked and not policy.retries(error):
                 return None
             return check_delay("delay()", policy.delay(attempt.claim.attempt))
         except Exception as problem:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tenure.drivers.postgres import PostgresDriver
-from tenure.types import Move, NewJob, Retry
+from tenure.types import ManualRetry, Move, NewJob
 from tests.drivers.postgres_extras.support import (
     claim,
     fresh,
@@ -209,7 +209,7 @@ async def test_other_ways_to_become_claimable_end_a_wait_elsewhere(
         begun = time.monotonic()
         match how:
             case "retry":
-                await other.retry([Retry("a")])
+                await other.retry([ManualRetry("a")])
             case "resume":
                 await other.pause("q", False)
             case _:

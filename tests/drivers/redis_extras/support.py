@@ -24,11 +24,11 @@ from tenure.types import (
     Claim,
     ClaimRequest,
     JobFilter,
+    ManualRetry,
     Move,
     NewJob,
     QueueLimit,
     Retention,
-    Retry,
 )
 from tests.servers.redis import RedisServer
 
@@ -111,7 +111,7 @@ async def step(
             await driver.reclaim(10, [0.0, 5.0], now=now)
         case 6:
             await driver.cancel(some, now=now)
-            await driver.retry([Retry(job_id) for job_id in some[:2]], now=now)
+            await driver.retry([ManualRetry(job_id) for job_id in some[:2]], now=now)
         case 7:
             await driver.delete(some[:2], now=now)
         case 8:

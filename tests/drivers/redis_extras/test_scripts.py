@@ -16,7 +16,7 @@ from tenure.drivers.redis import scripts
 from tenure.errors import StoreError
 from tenure.outcomes import Completed
 from tenure.states import State
-from tenure.types import JobFilter, Move, NewJob, QueueLimit, Retention, Retry, WorkerInfo
+from tenure.types import JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention, WorkerInfo
 from tests.drivers.redis_extras.support import OUTCOMES, claim, jobs, opened, request, step
 from tests.servers.redis import RedisServer
 
@@ -201,7 +201,7 @@ async def test_a_store_that_was_used_leaves_a_bounded_number_of_keys(
             ends = [(c.hold, OUTCOMES[n % 8]) for n, c in enumerate(claims)]
             await driver.record(ends, now=now)
             await driver.cancel([job.id for job in batch[::2]], now=now)
-            await driver.retry([Retry(batch[1].id)], now=now)
+            await driver.retry([ManualRetry(batch[1].id)], now=now)
             await driver.move([Move(job_id=batch[1].id, priority=50)], now=now)
             await driver.delete([batch[1].id], now=now)
             await driver.pause(queue, True)

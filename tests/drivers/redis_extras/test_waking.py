@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.types import Move, NewJob, Retry
+from tenure.types import ManualRetry, Move, NewJob
 from tests.drivers.redis_extras.support import claim, jobs, opened, until
 from tests.servers.redis import RedisServer, running
 
@@ -126,7 +126,7 @@ async def test_other_ways_to_become_claimable_end_a_wait(
         await asyncio.sleep(0)
         match how:
             case "retry":
-                await driver.retry([Retry("a")])
+                await driver.retry([ManualRetry("a")])
             case "resume":
                 await driver.pause("q", False)
             case _:

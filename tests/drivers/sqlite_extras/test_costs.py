@@ -27,7 +27,7 @@ from tenure.outcomes import (
     Snoozed,
 )
 from tenure.states import State
-from tenure.types import ClaimRequest, JobFilter, Move, NewJob, QueueLimit, Retention, Retry
+from tenure.types import ClaimRequest, JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention
 from tests.drivers.sqlite_extras.support import claim, jobs, opened
 
 HOT = [
@@ -185,7 +185,7 @@ async def step(
             await driver.reclaim(10, [0.0, 5.0], now=now)
         case 6:
             await driver.cancel(some, now=now)
-            await driver.retry([Retry(job_id) for job_id in some[:2]], now=now)
+            await driver.retry([ManualRetry(job_id) for job_id in some[:2]], now=now)
         case 7:
             await driver.delete(some[:2], now=now)
         case 8:

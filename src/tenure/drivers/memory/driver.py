@@ -29,13 +29,13 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     QueueLimit,
     Recorded,
     Retention,
-    Retry,
     WorkerInfo,
     content_digest,
 )
@@ -316,7 +316,7 @@ class MemoryDriver(Driver):
         return Answer.DONE
 
     async def retry(
-        self, items: Sequence[Retry], *, now: datetime | None = None
+        self, items: Sequence[ManualRetry], *, now: datetime | None = None
     ) -> Sequence[Answer]:
         now = now or self._clock.now()
         with self._lock:
@@ -324,7 +324,7 @@ class MemoryDriver(Driver):
             self._hints.tell()
             return answers
 
-    def _retry(self, item: Retry, now: datetime) -> Answer:
+    def _retry(self, item: ManualRetry, now: datetime) -> Answer:
         record = self._records.get(item.job_id)
         if record is None:
             return Answer.UNKNOWN

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tenure.drivers.postgres.encoding import NUMBERS
 from tenure.drivers.postgres.pool import Runner
-from tenure.types import Answer, JobFilter, Move, Retention, Retry
+from tenure.types import Answer, JobFilter, ManualRetry, Move, Retention
 
 __all__ = ["cancel", "delete", "move", "pause", "prune", "purge", "retry"]
 
@@ -18,7 +18,7 @@ async def cancel(runner: Runner, job_ids: Sequence[str], now: datetime | None) -
     return await _answers(runner, "cancel", list(job_ids), now)
 
 
-async def retry(runner: Runner, items: Sequence[Retry], now: datetime | None) -> list[Answer]:
+async def retry(runner: Runner, items: Sequence[ManualRetry], now: datetime | None) -> list[Answer]:
     """See `Driver.retry`."""
     ids = [item.job_id for item in items]
     return await _answers(runner, "retry", ids, [item.serial for item in items], now)

@@ -28,12 +28,12 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     Recorded,
     Retention,
-    Retry,
     WorkerInfo,
 )
 
@@ -223,7 +223,7 @@ class PostgresDriver(Driver):
         return answers
 
     async def retry(
-        self, items: Sequence[Retry], *, now: datetime | None = None
+        self, items: Sequence[ManualRetry], *, now: datetime | None = None
     ) -> Sequence[Answer]:
         session = self._opened
         answers = await session.run(control.retry(session.pool, items, now))

@@ -35,12 +35,12 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     Recorded,
     Retention,
-    Retry,
     WorkerInfo,
 )
 
@@ -214,7 +214,7 @@ class RedisDriver(Driver):
         return replies.answers(await self._run(_CANCEL, job_ids, now))
 
     async def retry(
-        self, items: Sequence[Retry], *, now: datetime | None = None
+        self, items: Sequence[ManualRetry], *, now: datetime | None = None
     ) -> Sequence[Answer]:
         return replies.answers(await self._run(_RETRY, requests.retries(items), now))
 

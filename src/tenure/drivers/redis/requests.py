@@ -26,10 +26,10 @@ from tenure.types import (
     ClaimRequest,
     Hold,
     JobFilter,
+    ManualRetry,
     Move,
     NewJob,
     Retention,
-    Retry,
     content_digest,
 )
 
@@ -180,7 +180,7 @@ def reclaimed(limit: int, delays: Sequence[float], only: Sequence[Hold] | None) 
     return [limit, len(delays), *map(span, delays), *given]
 
 
-def retries(items: Sequence[Retry]) -> list[Argument]:
+def retries(items: Sequence[ManualRetry]) -> list[Argument]:
     """The items of retry."""
     arguments: list[Argument] = []
     for item in items:

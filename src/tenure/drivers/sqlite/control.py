@@ -18,7 +18,7 @@ from tenure.drivers.sqlite.encoding import (
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.types import Answer, Move, Retry
+from tenure.types import Answer, ManualRetry, Move
 
 __all__ = ["cancel", "move", "pause", "retry"]
 
@@ -56,13 +56,13 @@ def cancel(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
     return run
 
 
-def retry(items: Sequence[Retry], now: datetime | None) -> Operation[list[Answer]]:
+def retry(items: Sequence[ManualRetry], now: datetime | None) -> Operation[list[Answer]]:
     """See `Driver.retry`."""
 
     def run(transaction: Transaction) -> list[Answer]:
         instant = transaction.time(now)
 
-        def one(item: Retry, mark: Mark | None) -> Answer:
+        def one(item: ManualRetry, mark: Mark | None) -> Answer:
             if mark is None:
                 return Answer.UNKNOWN
             if item.serial is not None and item.serial != mark.serial:

@@ -32,12 +32,12 @@ from tenure.types import (
     Job,
     JobFilter,
     Kept,
+    ManualRetry,
     Move,
     NewJob,
     Page,
     Recorded,
     Retention,
-    Retry,
     WorkerInfo,
 )
 
@@ -167,7 +167,7 @@ class SqliteDriver(Driver):
         return await self._engine.write(control.cancel(job_ids, now))
 
     async def retry(
-        self, items: Sequence[Retry], *, now: datetime | None = None
+        self, items: Sequence[ManualRetry], *, now: datetime | None = None
     ) -> Sequence[Answer]:
         return await self._engine.write(control.retry(items, now))
 

@@ -19,7 +19,7 @@ from tenure.testing.conformance.builders import (
     stored,
 )
 from tenure.testing.conformance.check import check, expect
-from tenure.types import Answer, Enqueued, JobFilter, Move, Retry
+from tenure.types import Answer, Enqueued, JobFilter, ManualRetry, Move
 
 _NEEDS = (Capability.CONTROL,)
 
@@ -70,7 +70,7 @@ async def a_wish_to_cancel_is_gone_when_the_reclaimed_job_was_cancelled(store: D
     expect(list(await store.cancel(["a"], now=after(31))), [Answer.DONE], "the answer")
     job = await stored(store, "a")
     expect((job.state, job.cancel_requested), (State.CANCELLED, False), "state and wish")
-    await store.retry([Retry("a")], now=after(32))
+    await store.retry([ManualRetry("a")], now=after(32))
     again = await claim_one(store, "a", now=after(32))
     expect(again.job.cancel_requested, False, "cancel_requested of the next claim")
 
@@ -136,7 +136,7 @@ async def a_move_changes_only_what_it_names(store: Driver) -> None:
 async def a_move_with_an_older_serial_changes_nothing(store: Driver) -> None:
     claimed = await started(store, "a")
     await record(store, claimed.hold, Failed(failure()))
-    await store.retry([Retry("a")], now=after(1))
+    await store.retry([ManualRetry("a")], now=after(1))
     stale = Move(job_id="a", queue="x", serial=claimed.job.serial - 1)
     expect(list(await store.move([stale], now=after(2))), [Answer.LIVE], "an older serial")
     expect(ids(await claim(store, "x", now=after(2))), [], "the jobs of the other queue")

@@ -21,7 +21,7 @@ from tenure.testing.conformance.builders import (
     stored,
 )
 from tenure.testing.conformance.check import check, expect
-from tenure.types import Answer, Recorded, Retry
+from tenure.types import Answer, ManualRetry, Recorded
 
 _NEEDS = (Capability.CONTROL,)
 _FAILED = Failed(failure())
@@ -30,7 +30,7 @@ _FAILED = Failed(failure())
 async def _retry(
     store: Driver, id: str, serial: int | None = None, *, at: float = 10.0
 ) -> Sequence[Answer]:
-    return list(await store.retry([Retry(id, serial)], now=after(at)))
+    return list(await store.retry([ManualRetry(id, serial)], now=after(at)))
 
 
 @check("retry()", _NEEDS)
@@ -52,7 +52,7 @@ async def retry_answers_by_the_state_of_each_job(store: Driver) -> None:
         "waiting": Answer.LIVE,
         "cancelled": Answer.DONE,
     }
-    answers = await store.retry([Retry(id) for id in right], now=after(1))
+    answers = await store.retry([ManualRetry(id) for id in right], now=after(1))
     expect(dict(zip(right, answers, strict=True)), right, "the answers")
     counts = {"pending": 3, "processing": 1, "completed": 1}
     expect(await counted(store, after(1)), counts, "the counts")
