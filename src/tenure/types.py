@@ -291,9 +291,11 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long finished jobs are kept: ages in seconds, and the newest completed ones a queue.
+    """How long finished jobs are kept: ages in seconds, and how many completed ones of a queue.
 
-    None keeps without that bound.
+    `completed` 24 hours or the newest `completed_count` of each queue, whichever is less; `failed`
+    and `cancelled` 14 days. None keeps without that bound. Nothing that ended within the last
+    minute is deleted.
     """
 
     completed: float | None = 24 * 3600.0

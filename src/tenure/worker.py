@@ -18,12 +18,14 @@ from tenure.events import Observer
 from tenure.handlers import Handler, Handlers, RetryRule
 from tenure.intake import check_name, seconds
 from tenure.queue import Queue
+from tenure.types import Retention
 
 __all__ = ["Worker"]
 
 H = TypeVar("H", bound=Callable[..., Any])
 
 _LEASE = 30.0
+_RETENTION = Retention()
 _LONGEST = 3653 * 86400.0  # seconds in ten years: far more, and a store's dates would run out
 
 
@@ -44,7 +46,9 @@ class Worker:
     - `max_stalls`: leases that may run out in a row before a job is failed instead of started;
     - `prefetch`: jobs claimed beyond the free slots, to save a round trip;
     - `name`: for people; the id of each run is random;
-    - `observers`: functions that are told every event.
+    - `observers`: functions that are told every event;
+    - `retention`: how long finished jobs of the store are kept, which each worker sees to in small
+      steps; None deletes none. Give the workers of a store all the same: the shortest wins.
 
     Raises `InvalidConfiguration` naming the option, the value and the rule.
     """
@@ -64,6 +68,7 @@ class Worker:
         prefetch: int = 0,
         name: str | None = None,
         observers: Iterable[Observer] = (),
+        retention: Retention | None = _RETENTION,
     ) -> None:
         self._queue = queue
         self._concurrency = _whole("concurrency", concurrency, 1, 100_000)
@@ -79,6 +84,7 @@ class Worker:
         self._prefetch = _whole("prefetch", prefetch, 0, 100_000)
         self._name = None if name is None else _name("name", name)
         self._observers = tuple(observers)
+        self._retention = None if retention is None else _kept(retention)
         self._handlers = Handlers()
         self._longest = self._job_timeout
         self._check_lease()
@@ -174,6 +180,7 @@ class Worker:
             max_stalls=self._max_stalls,
             prefetch=self._prefetch,
             result_limit=self._queue.payload_limit,
+            retention=self._retention,
         )
 
     def _effective_lease(self) -> float:
@@ -242,3 +249,16 @@ def _queue_names(queues: Iterable[object]) -> tuple[str, ...]:
     if not names or len(set(names)) != len(names):
         raise InvalidConfiguration("queues", queues, rule)
     return names
+
+
+def _kept(retention: object) -> Retention:
+    if not isinstance(retention, Retention):
+        raise InvalidConfiguration("retention", retention, "must be a tenure.Retention, or None")
+    for field in ("completed", "failed", "cancelled"):
+        age: object = getattr(retention, field)
+        if age is not None:
+            _not_negative(f"retention.{field}", age)
+    count = retention.completed_count
+    if count is not None:
+        _whole("retention.completed_count", count, 0, 2**53)
+    return retention

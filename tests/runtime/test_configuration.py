@@ -39,6 +39,7 @@ def test_w01_the_options_and_their_defaults_are_those_of_the_product_page() -> N
         "prefetch": 0,
         "name": None,
         "observers": (),
+        "retention": tenure.Retention(),
     }
 
 

@@ -21,7 +21,7 @@ def noting(
 
     @worker.handler("work", **options)
     async def work(payload: Any, job: tenure.RunningJob) -> Any:
-        starts.append((world.clock.monotonic(), job.attempt))
+        starts.append((round(world.clock.monotonic(), 3), job.attempt))  # stores keep microseconds
         return handler(len(starts))
 
     return worker, starts

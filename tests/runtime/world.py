@@ -193,6 +193,7 @@ class Interposed(Driver):
     cancel: Any = _passing("cancel")
     retry: Any = _passing("retry")
     delete: Any = _passing("delete")
+    prune: Any = _passing("prune")
     pause: Any = _passing("pause")
     get: Any = _passing("get")
     list: Any = _passing("list")

@@ -20,6 +20,7 @@ from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import ErrorBuffer, Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
+from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
@@ -212,6 +213,9 @@ class Lifecycle:
         if Capability.RECLAIM in driver.capabilities:
             reclaimer = Reclaimer(driver, settings, slots, recorder, self.reporter, clock)
             self._start_loop("reclaim", reclaimer.turn)
+        if settings.retention is not None and Capability.PRUNE in driver.capabilities:
+            pruner = Pruner(driver, settings.retention, self.reporter)
+            self._start_loop("prune", pruner.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
                 driver,

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from tenure.types import Retention
+
 __all__ = ["WorkerSettings"]
 
 
@@ -20,3 +22,4 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     max_stalls: int
     prefetch: int
     result_limit: int
+    retention: Retention | None

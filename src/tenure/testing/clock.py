@@ -49,7 +49,7 @@ class ManualClock(Clock):
     """
 
     def __init__(self, start: datetime = _START) -> None:
-        self._wall = start
+        self._start = start  # of wall time, moved by its steps
         self._elapsed = 0.0
         self._timers: list[_Entry] = []
         self._order = itertools.count()
@@ -58,7 +58,7 @@ class ManualClock(Clock):
         self._barriers: list[Callable[[], Awaitable[object]]] = []
 
     def now(self) -> datetime:
-        return self._wall
+        return self._start + timedelta(seconds=self._elapsed)
 
     def monotonic(self) -> float:
         return self._elapsed
@@ -103,7 +103,7 @@ class ManualClock(Clock):
 
     def step_wall(self, seconds: float) -> None:
         """Let the wall clock jump, as an administrator would; no time passes."""
-        self._wall += timedelta(seconds=seconds)
+        self._start += timedelta(seconds=seconds)
 
     async def advance(self, seconds: float) -> None:
         """Let `seconds` pass: fire what falls due, in order, and settle after each instant."""
@@ -116,10 +116,10 @@ class ManualClock(Clock):
                 if not self._timers or self._timers[0].at > end:
                     break
                 entry = heapq.heappop(self._timers)
-                self._pass(entry.at - self._elapsed)
+                self._pass(entry.at)
             entry.fire()
             await self.settle()
-        self._pass(end - self._elapsed)
+        self._pass(end)
         await self.settle()
 
     async def settle(self) -> None:
@@ -154,10 +154,9 @@ class ManualClock(Clock):
             self._working.add(thread)
         passed.set()
 
-    def _pass(self, seconds: float) -> None:
-        if seconds > 0:
-            self._elapsed += seconds
-            self._wall += timedelta(seconds=seconds)
+    def _pass(self, instant: float) -> None:
+        """Go to an instant exactly: adding up what lies between would gather rounding errors."""
+        self._elapsed = max(self._elapsed, instant)
 
 
 async def _quiet() -> None:
