@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -73,9 +73,9 @@ class Handlers:
         return dict(self._specs)
 
 
-def nearest(name: str, known: Mapping[str, HandlerSpec]) -> str:
-    """A half-sentence that suggests a registered name, or nothing."""
-    close = get_close_matches(name, known, n=1)
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A half-sentence that suggests a known name, or nothing."""
+    close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

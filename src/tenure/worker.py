@@ -4,20 +4,22 @@ Configuration only; what runs is in `_runtime`, and `run()` connects the two.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tenure._runtime.handle import WorkerHandle
 from tenure._runtime.lifecycle import Lifecycle
-from tenure._runtime.settings import WorkerSettings
+from tenure._runtime.settings import ServedQueue, WorkerSettings
 from tenure.driver import Capability
 from tenure.errors import InvalidConfiguration, InvalidJob, RuntimeUnavailable
 from tenure.events import Observer
-from tenure.handlers import Handler, Handlers, RetryRule
+from tenure.handlers import Handler, Handlers, RetryRule, nearest
 from tenure.intake import check_name, seconds
 from tenure.queue import Queue
+from tenure.shown import shown
 from tenure.types import Retention
 
 __all__ = ["Worker"]
@@ -42,7 +44,10 @@ class Worker:
     - `drain_timeout`: what `shutdown()` gives running handlers by default;
     - `overdue_grace`: how long the lease of a handler that cannot be interrupted is kept past its
       deadline; None is its time limit, at least one lease;
-    - `queues`: the names to serve, fairly in turn;
+    - `queues`: the names to serve, each with the same share of the worker, or a mapping of names to
+      weights: `{"mail": 5, "default": 1}` gives mail five jobs for each of default, as long as both
+      have work; with `strict` the first always comes first;
+    - `slots`: how many of the slots a queue may take, by name: `{"slow": 2}`;
     - `max_stalls`: leases that may run out in a row before a job is failed instead of started;
     - `prefetch`: jobs claimed beyond the free slots, to save a round trip;
     - `name`: for people; the id of each run is random;
@@ -63,11 +68,13 @@ class Worker:
         lease: float | timedelta | None = None,
         drain_timeout: float | timedelta = 25.0,
         overdue_grace: float | timedelta | None = None,
-        queues: Sequence[str] = ("default",),
+        queues: Sequence[str] | Mapping[str, float] = ("default",),
         max_stalls: int = 5,
         prefetch: int = 0,
         name: str | None = None,
         observers: Iterable[Observer] = (),
+        strict: bool = False,
+        slots: Mapping[str, int] | None = None,
         retention: Retention | None = _RETENTION,
     ) -> None:
         self._queue = queue
@@ -79,7 +86,8 @@ class Worker:
         self._overdue_grace = (
             None if overdue_grace is None else _not_negative("overdue_grace", overdue_grace)
         )
-        self._queues = _queue_names(queues)
+        self._queues = _served(queues, slots)
+        self._strict = _switch("strict", strict)
         self._max_stalls = _whole("max_stalls", max_stalls, 1, 1000)
         self._prefetch = _whole("prefetch", prefetch, 0, 100_000)
         self._name = None if name is None else _name("name", name)
@@ -177,6 +185,7 @@ class Worker:
             drain_timeout=self._drain_timeout,
             overdue_grace=self._overdue_grace,
             queues=self._queues,
+            strict=self._strict,
             max_stalls=self._max_stalls,
             prefetch=self._prefetch,
             result_limit=self._queue.payload_limit,
@@ -239,16 +248,66 @@ def _name(option: str, value: object) -> str:
         raise InvalidConfiguration(option, value, error.rule) from None
 
 
-def _queue_names(queues: Iterable[object]) -> tuple[str, ...]:
-    rule = "must be a list of different queue names, such as ['default']"
+def _switch(option: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidConfiguration(option, value, "must be True or False")
+    return value
+
+
+def _served(queues: object, slots: object) -> tuple[ServedQueue, ...]:
+    """The queues with their weights and bounds, in the order in which they were given."""
+    weights = _weights(queues)
+    bounds = _bounds(slots, weights)
+    return tuple(
+        ServedQueue(name=name, weight=weight, slots=bounds.get(name))
+        for name, weight in weights.items()
+    )
+
+
+def _weights(queues: object) -> dict[str, float]:
+    refused = queues
+    if isinstance(queues, Mapping):
+        given = cast("Mapping[object, object]", queues)
+        weights = {_name("queues", name): _weight(name, value) for name, value in given.items()}
+    else:
+        names = () if isinstance(queues, str) else _listed(queues)
+        weights = {_name("queues", name): 1.0 for name in names}
+        if len(weights) != len(names):
+            weights.clear()
+    if not weights:
+        rule = (
+            "must be a list of different queue names, such as ['default'], or map names to weights"
+        )
+        raise InvalidConfiguration("queues", refused, rule)
+    return weights
+
+
+def _listed(queues: object) -> tuple[object, ...]:
     try:
-        given = () if isinstance(queues, str) else tuple(queues)
+        return tuple(cast("Iterable[object]", queues))
     except TypeError:
-        given = ()
-    names = tuple(_name("queues", queue) for queue in given)
-    if not names or len(set(names)) != len(names):
-        raise InvalidConfiguration("queues", queues, rule)
-    return names
+        return ()
+
+
+def _weight(name: object, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        rule = "must be a weight greater than 0"
+        raise InvalidConfiguration(f"queues[{shown(name)}]", value, rule)
+    return float(value)
+
+
+def _bounds(slots: object, queues: Mapping[str, float]) -> dict[str, int]:
+    if slots is None:
+        return {}
+    if not isinstance(slots, Mapping):
+        raise InvalidConfiguration("slots", slots, "must map queue names to numbers of slots")
+    bounds: dict[str, int] = {}
+    for name, bound in cast("Mapping[object, object]", slots).items():
+        if not isinstance(name, str) or name not in queues:
+            rule = f"must name queues that are served ({', '.join(queues)})"
+            raise InvalidConfiguration("slots", name, f"{rule}{nearest(str(name), queues)}")
+        bounds[name] = _whole(f"slots[{name!r}]", bound, 1, 100_000)
+    return bounds
 
 
 def _kept(retention: object) -> Retention:

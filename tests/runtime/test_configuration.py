@@ -39,6 +39,8 @@ def test_w01_the_options_and_their_defaults_are_those_of_the_product_page() -> N
         "prefetch": 0,
         "name": None,
         "observers": (),
+        "strict": False,
+        "slots": None,
         "retention": tenure.Retention(),
     }
 
@@ -126,6 +128,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("queues", ("a", "a"), "different"),
     ("queues", ("a", ""), "1 to 256 bytes"),
     ("queues", ("a", 5), "must be text"),
+    ("queues", {}, "queue names"),
+    ("queues", {"a": 1, "b\n": 1}, "control characters"),
+    ("strict", 1, "True or False"),
+    ("slots", 2, "must map"),
+    ("slots", {"defualt": 2}, "did you mean 'default'"),
     ("name", "", "1 to 256 bytes"),
     ("name", "a\nb", "control characters"),
 ]

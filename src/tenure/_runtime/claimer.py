@@ -5,6 +5,7 @@ through the recorder's loop, alone or with outcomes; what it brings is for `judg
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from secrets import token_hex
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from tenure._runtime.failures import describe
 from tenure._runtime.judge import Judge
+from tenure._runtime.lines import Lines
 from tenure._runtime.loop import Backoff, first_of
 from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
@@ -78,7 +80,13 @@ class Claimer:
         self._hint: asyncio.Task[bool] | None = None
         self._listen_from = 0.0
         self._hint_backoff = Backoff(settings.poll_interval, _LONGEST_BACKOFF)
-        self._next_queue = 0
+        self._queues = settings.queue_names
+        self._lines = Lines(
+            settings.queues,
+            self._used,
+            strict=settings.strict,
+            concurrency=settings.concurrency,
+        )
 
     # --- what the recorder asks -----------------------------------------------------------------
 
@@ -93,7 +101,10 @@ class Claimer:
             limit = self._slots.free + riding
             if limit <= 0:
                 return None
-            request = self._new_request(limit)
+            queues = self._lines.ask(limit)
+            if not queues:
+                return None  # every queue is at its bound; an answered outcome changes that
+            request = self._new_request(queues, limit)
             self._first_sent = self._clock.monotonic()
         self._wanted = False
         self._flying = True
@@ -110,6 +121,7 @@ class Claimer:
         self._backoff.reset()
         self._claimed_at = self._clock.monotonic()
         self._empty_at = None if claims else self._claimed_at
+        self._lines.taken(claims)
         full = len(claims) >= request.limit or _filled_by_size(request, claims)
         listening = self._reporter.listening
         # What a repeat returns may be held since the first try; its lease began then.
@@ -134,20 +146,21 @@ class Claimer:
         self._rested.set()
         self._slots.changed()
 
+    def _used(self) -> Counter[str]:
+        """How many slots each queue occupies, with outcomes that are not answered yet."""
+        used = self._slots.used()
+        used.update(item.claim.job.queue for item in self._recorder.unanswered)
+        return used
+
     def _landed(self) -> None:
         self._flying = False
         self._slots.asked = 0
 
-    def _new_request(self, limit: int) -> ClaimRequest:
-        names = self._settings.queues
-        # Each claim begins with another queue, so that a full one starves no other.
-        first = self._next_queue % len(names)
-        self._next_queue += 1
-        order = names[first:] + names[:first]
+    def _new_request(self, queues: tuple[QueueLimit, ...], limit: int) -> ClaimRequest:
         return ClaimRequest(
             token=token_hex(8),
-            queues=tuple(QueueLimit(name, limit) for name in order),
-            limit=limit,
+            queues=queues,
+            limit=min(limit, sum(queue.limit for queue in queues)),
             worker=self._settings.worker_id,
             lease=self._settings.lease,
             names=self._names,
@@ -179,7 +192,7 @@ class Claimer:
     def slots_freed(self) -> None:
         if self._wanted:
             self._recorder.wake()
-        elif not self._can_wait and not self._flying:
+        elif self._lines.held_back or not (self._can_wait or self._flying):
             self.want()
 
     async def turn(self) -> float:
@@ -236,9 +249,7 @@ class Claimer:
         return True
 
     async def _wait(self) -> bool:
-        return await self._driver.wait(
-            self._settings.queues, self._settings.poll_interval * _POLLS_PER_HINT
-        )
+        return await self._driver.wait(self._queues, self._settings.poll_interval * _POLLS_PER_HINT)
 
     async def _rest(self) -> None:
         """Wait for a hint, the next due time or the poll interval, whichever is first.
@@ -267,7 +278,7 @@ class Claimer:
         self._due_known = True
         self._due = float("inf")
         try:
-            due = await self._driver.next_due(self._settings.queues)
+            due = await self._driver.next_due(self._queues)
         except QueueError as error:
             self._reporter.report(error)
             return

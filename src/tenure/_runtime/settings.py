@@ -4,7 +4,15 @@ from msgspec import Struct
 
 from tenure.types import Retention
 
-__all__ = ["WorkerSettings"]
+__all__ = ["ServedQueue", "WorkerSettings"]
+
+
+class ServedQueue(Struct, frozen=True, kw_only=True):
+    """A queue that the worker serves: its share, and how many of its slots it may take."""
+
+    name: str
+    weight: float = 1.0
+    slots: int | None = None
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -18,8 +26,13 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     lease: float
     drain_timeout: float
     overdue_grace: float | None
-    queues: tuple[str, ...]
+    queues: tuple[ServedQueue, ...]
+    strict: bool
     max_stalls: int
     prefetch: int
     result_limit: int
     retention: Retention | None
+
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        return tuple([queue.name for queue in self.queues])

@@ -5,7 +5,7 @@ attempts is keyed by hold, never by job id: after a lost lease one job may be he
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from enum import Enum
 
@@ -106,6 +106,11 @@ class Slots:
     @property
     def empty(self) -> bool:
         return not (self.running or self.ready or self.unrecorded or self.asked)
+
+    def used(self) -> Counter[str]:
+        """How many running and prefetched jobs there are of each queue."""
+        claims = [a.claim for a in self.running.values()] + [w.claim for w in self.ready]
+        return Counter(claim.job.queue for claim in claims)
 
     def changed(self) -> None:
         if self.watch is not None:
