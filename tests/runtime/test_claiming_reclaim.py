@@ -200,3 +200,46 @@ async def test_w05_leases_of_running_attempts_are_not_reclaimed(store: str, tmp_
                 await world.settle()
                 assert await world.state(job) == "completed"
                 assert (await world.job(job)).attempt == 1
+
+
+@each_store
+@pytest.mark.parametrize("step", [3600.0, 86400.0 * 365])
+async def test_w05_when_the_clock_has_jumped_only_what_stands_unextended_is_reclaimed(
+    store: str, tmp_path: Path, step: float
+) -> None:
+    """I6, I7: all leases look run out then; who lives extends, and who does not is dead."""
+    async with open_world(store, tmp_path) as world:
+        worker, starts = counting(world, lease=5.0)
+        await world.queue.dispatch_many([tenure.Call("work", name) for name in ("alive", "dead")])
+        alive, _ = await world.claim_elsewhere(2, lease=30.0)
+        async with running(world, worker):
+            await world.advance(7.0)
+            world.clock.step_wall(step)
+            for _ in range(6):
+                await world.advance(9.5)
+                if world.clock.monotonic() < 37.0:  # a whole lease has not been seen to pass
+                    assert starts == []
+                await world.inner.extend([alive.hold], 30.0)
+            await world.until(lambda: starts == [("dead", 2)])
+            record = await world.queue.get(alive.hold.job_id)
+            assert (record.state, record.serial) == ("processing", alive.hold.serial)
+            await world.inner.record([(alive.hold, tenure.Completed())])
+
+
+@each_store
+async def test_w05_a_clock_that_was_set_back_delays_a_reclaim_and_takes_nothing(
+    store: str, tmp_path: Path
+) -> None:
+    """I6: a lease that seems to last longer is left alone."""
+    async with open_world(store, tmp_path) as world:
+        worker, starts = counting(world, lease=5.0)
+        await world.queue.dispatch("work")
+        (claim,) = await world.claim_elsewhere(1, lease=30.0)
+        async with running(world, worker):
+            await world.advance(7.0)
+            world.clock.step_wall(-600.0)
+            await world.advance(120.0)
+            record = await world.queue.get(claim.hold.job_id)
+            assert (record.state, record.serial) == ("processing", claim.hold.serial)
+            assert starts == []
+            await world.inner.record([(claim.hold, tenure.Completed())])

@@ -4,14 +4,11 @@ Knows SQLAlchemy by its shape and imports it nowhere. Never commits, rolls back 
 that it was given.
 """
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from tenure.errors import InvalidConfiguration
 
-__all__ = ["answered_at_once", "library", "refused", "unwrapped"]
-
-T = TypeVar("T")
+__all__ = ["library", "refused", "unwrapped"]
 
 
 def library(connection: object, *known: str) -> str | None:
@@ -48,17 +45,3 @@ def refused(connection: object, rule: str) -> InvalidConfiguration:
     """The error for a connection that cannot be used; it is named by its type."""
     kind = type(connection)
     return InvalidConfiguration("within", f"{kind.__module__}.{kind.__qualname__}", rule)
-
-
-def answered_at_once(call: Coroutine[Any, Any, T], connection: object) -> T:
-    """The result of a call that has nothing to wait for: that of a blocking connection.
-
-    For threads, which have no event loop. Raises `InvalidConfiguration` for any other connection.
-    """
-    try:
-        call.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    call.close()
-    raise refused(connection, "must be a blocking connection where there is no event loop")
