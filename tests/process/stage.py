@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -123,6 +124,29 @@ class Stage:
             return [await queue.get(job_id) for job_id in ids]
 
         return self.run(use)
+
+    def freeze(self, program: Program) -> None:
+        """Stop a program with SIGSTOP, in no transaction: on a file it would stop every writer."""
+        for _ in range(100):
+            program.send(signal.SIGSTOP)
+            if self._writable():
+                return
+            program.send(signal.SIGCONT)
+            time.sleep(0.05)
+        raise AssertionError("it was in a transaction each time")
+
+    def _writable(self) -> bool:
+        options: dict[str, Any] = {"busy_timeout": 1.0} if self.url.startswith("sqlite") else {}
+
+        async def write() -> bool:
+            try:
+                async with tenure.connect(self.url, **options) as queue:
+                    await queue.resume("nobody")
+            except tenure.StoreUnavailable:
+                return False
+            return True
+
+        return asyncio.run(write())
 
     def counts(self) -> tenure.Counts:
         return self.run(lambda queue: queue.counts())

@@ -92,7 +92,7 @@ def test_w15_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing
     ids = stage.dispatch(handler, range(4))
     stage.wait_for("start", 4)
     heir = stage.start(lease=1.0)
-    frozen.send(signal.SIGSTOP)
+    stage.freeze(frozen)
     stage.wait_for("start", 4, pid=heir.pid)
     stage.go.touch()
     stage.wait_completed(4)
