@@ -53,7 +53,7 @@ async def test_w06_never_more_threads_at_once_than_concurrency(store: str, tmp_p
             assert started == 2
             gate.set()
             await world.until(lambda: started == 6 and now == 0)
-            await world.settle()
+            await world.ended(*jobs)
             assert most == 2
             assert [await world.state(job) for job in jobs] == ["completed"] * 6
 

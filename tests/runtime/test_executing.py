@@ -110,11 +110,11 @@ async def test_w10_a_plain_def_never_blocks_the_loop(store: str, tmp_path: Path)
             job = await world.queue.dispatch("quick")
             await world.advance(0.01)
             await world.until(lambda: world.driver.calls.count("exchange") >= 1)
+            await world.ended(job)
             assert (await world.job(job)).result == threading.current_thread().name
             assert [await world.state(job) for job in slow_jobs] == ["processing"] * 2
             gate.set()
-            await world.until(lambda: world.driver.calls.count("exchange") >= 2)
-            await world.settle()
+            await world.ended(*slow_jobs)
             assert [(await world.job(job)).result for job in slow_jobs] == [0, 1]
             assert threading.current_thread() not in threads
             assert all(thread.daemon for thread in threads)
@@ -153,7 +153,7 @@ async def test_w10_what_a_plain_def_returns_to_be_awaited_is_awaited_on_the_loop
         job = await world.queue.dispatch("work", 1)
         async with running(world, worker) as handle:
             await world.until(lambda: "exchange" in world.driver.calls)
-            await world.settle()
+            await world.ended(job)
             assert (await world.job(job)).result == 2
             assert errors_of(handle) == []
 

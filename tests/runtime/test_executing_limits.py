@@ -235,14 +235,14 @@ async def test_w12_a_thread_past_its_deadline_keeps_its_slot_and_its_result_coun
             if ending == "return":
                 assert (record.state, record.result, record.error) == ("completed", "late", None)
                 await world.until(lambda: len(seen) == 4)
-                await world.settle()
+                await world.ended(waiting)
                 assert errors_of(handle) == []
             else:
                 assert record.state == "failed"
                 assert record.error is not None
                 assert record.error.kind == "error"
                 await world.until(lambda: len(seen) == 4)
-                await world.settle()
+                await world.ended(waiting)
                 assert [type(e) for e in errors_of(handle)] == [tenure.JobFailed] * 2
 
 

@@ -45,6 +45,15 @@ class World:
             await asyncio.sleep(0.001)
         raise AssertionError("it did not happen")
 
+    async def ended(self, *jobs: tenure.JobHandle) -> None:
+        """Wait in real time until none of these is being processed: threads answer when they do."""
+        for _ in range(5000):
+            await self.clock.settle()
+            if "processing" not in [await self.state(job) for job in jobs]:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("they do not end")
+
     async def run(self, call: Awaitable[T]) -> T:
         """The result of a call, with as much time going by as it takes, up to two minutes."""
         task = asyncio.ensure_future(call)
