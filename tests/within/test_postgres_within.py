@@ -123,13 +123,15 @@ async def test_the_commit_wakes_an_idle_worker(kind: str, postgres_server: Postg
         worker = tenure.Worker(s.queue, poll_interval=60.0)
 
         @worker.handler("ship")
-        async def ship(payload: None) -> None:
-            done.set()
+        async def ship(payload: str) -> None:
+            if payload == "within":
+                done.set()
 
         async with worker.run():
-            await asyncio.sleep(0.3)  # it is idle then
-            await s.queue.dispatch("ship", within=s.caller.connection)
-            await asyncio.sleep(0.2)
+            first = await s.queue.dispatch("ship", "first")
+            await first.result(timeout=10)  # it has begun, and has nothing left to do
+            await s.queue.dispatch("ship", "within", within=s.caller.connection)
+            assert await s.pending() == 0
             assert not done.is_set()
             await s.caller.commit()
             await asyncio.wait_for(done.wait(), 10.0)
@@ -193,7 +195,7 @@ async def test_an_open_completion_holds_up_neither_the_keeper_nor_other_outcomes
             for n in range(20):
                 quick_job = await s.queue.dispatch("quick", n)
                 assert await quick_job.result(timeout=10) == n
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.1)  # real leases, of the server's clock: several run by
             assert (await s.queue.get(job.id)).state == "processing"
             gate.set()
             await job.result(timeout=10)
@@ -208,10 +210,12 @@ async def test_a_transaction_that_is_left_open_holds_up_no_other_outcome(
     """W16: its handler has returned; the write that waits for it waits alone."""
     async with scene("asyncpg", postgres_server) as s:
         worker = tenure.Worker(s.queue)
+        returned = asyncio.Event()
 
         @worker.handler("pay")
         async def pay(payload: None, job: tenure.RunningJob) -> None:
             await job.complete_within(s.caller.connection)
+            returned.set()
 
         @worker.handler("quick")
         async def quick(payload: int) -> int:
@@ -219,7 +223,7 @@ async def test_a_transaction_that_is_left_open_holds_up_no_other_outcome(
 
         left_open = await s.queue.dispatch("pay")
         async with worker.run() as handle:
-            await asyncio.sleep(0.2)
+            await asyncio.wait_for(returned.wait(), 10)
             for n in range(20):
                 quick_job = await s.queue.dispatch("quick", n)
                 assert await quick_job.result(timeout=5) == n

@@ -102,13 +102,15 @@ async def test_the_commit_wakes_an_idle_worker(kind: str, tmp_path: Path) -> Non
         worker = tenure.Worker(s.queue, poll_interval=60.0)
 
         @worker.handler("ship")
-        async def ship(payload: None) -> None:
-            done.set()
+        async def ship(payload: str) -> None:
+            if payload == "within":
+                done.set()
 
         async with worker.run():
-            await asyncio.sleep(0.3)  # it is idle then
-            await s.queue.dispatch("ship", within=s.caller.connection)
-            await asyncio.sleep(0.2)
+            first = await s.queue.dispatch("ship", "first")
+            await first.result(timeout=10)  # it has begun, and has nothing left to do
+            await s.queue.dispatch("ship", "within", within=s.caller.connection)
+            assert await s.pending() == 0
             assert not done.is_set()
             await s.caller.commit()
             await asyncio.wait_for(done.wait(), 10.0)
