@@ -32,7 +32,7 @@ WORDS = {
     *("damaged", "serialization", "time.sleep", "job.fence"),
 }
 
-VALUES = ["types", "states", "outcomes", "events", "errors", "clock", "driver", "queue"]
+VALUES = ["types", "states", "outcomes", "events", "errors", "clock", "driver", "opened", "queue"]
 RUNTIME = ["_runtime/claimer", "_runtime/executor", "_runtime/recorder"]
 
 

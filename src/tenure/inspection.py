@@ -1,0 +1,65 @@
+"""Inspection: the part of a queue that looks at jobs. It changes none."""
+
+from typing import Any
+
+from tenure.answering import may_exist
+from tenure.errors import InvalidConfiguration, JobNotFound
+from tenure.intake import check_name
+from tenure.opened import Opened
+from tenure.states import State
+from tenure.types import Counts, Job, JobFilter, Page
+from tenure.view import decoded
+
+__all__ = ["Inspection"]
+
+
+class Inspection(Opened):
+    """What `Queue` shows of the jobs of a store."""
+
+    async def get(self, job_id: str) -> Job[Any]:
+        """The job as it is stored now. Raises `JobNotFound`."""
+        driver = await self.driver()
+        job = await driver.get(job_id) if may_exist(job_id) else None
+        if job is None:
+            raise JobNotFound(job_id)
+        return decoded(job)
+
+    async def list(
+        self,
+        *,
+        state: State | str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Any]:
+        """Up to `limit` jobs that match, newest first; pass the page's `cursor` for the next.
+
+        The store is searched in bounded steps, so that a rare match costs no one else anything.
+        """
+        if type(limit) is not int or not 1 <= limit <= 1000:
+            raise InvalidConfiguration("limit", limit, "must be from 1 to 1,000")
+        which = JobFilter(
+            state=_state(state),
+            queue=None if queue is None else check_name("queue", queue),
+            name=None if name is None else check_name("name", name),
+        )
+        driver = await self.driver()
+        jobs: tuple[Job[Any], ...] = ()
+        while True:
+            page = await driver.list(which, cursor, limit - len(jobs))
+            jobs += tuple(decoded(job) for job in page.jobs)
+            cursor = page.cursor
+            if cursor is None or len(jobs) >= limit:
+                return Page(jobs=jobs, cursor=cursor)
+
+    async def counts(self) -> Counts:
+        """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
+        return await (await self.driver()).counts()
+
+
+def _state(state: State | str | None) -> State | None:
+    try:
+        return None if state is None else State(state)
+    except ValueError:
+        raise InvalidConfiguration("state", state, f"must be one of {', '.join(State)}") from None
