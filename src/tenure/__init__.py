@@ -51,6 +51,7 @@ from tenure.events import (
     LeaseEnded,
     Observer,
 )
+from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
 from tenure.outcomes import (
@@ -65,6 +66,14 @@ from tenure.outcomes import (
 )
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
+from tenure.standing import (
+    Fired,
+    Limit,
+    NewSchedule,
+    ScheduleRecord,
+    Schedules,
+    Tick,
+)
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -76,6 +85,7 @@ from tenure.types import (
     Exchanged,
     Expired,
     ExpiredHold,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -84,9 +94,11 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,
+    UniqueKey,
     WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
@@ -114,7 +126,9 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fired",
     "HandlerNotFound",
+    "Held",
     "Hold",
     "InvalidConfiguration",
     "InvalidJob",
@@ -136,14 +150,17 @@ __all__ = [
     "Kept",
     "LeaseEnded",
     "LeaseLost",
+    "Limit",
     "LoopBlocked",
     "ManualRetry",
     "Move",
     "NewJob",
+    "NewSchedule",
     "Observer",
     "Outcome",
     "Page",
     "PartialDispatch",
+    "PastAttempt",
     "Queue",
     "QueueError",
     "QueueLimit",
@@ -155,6 +172,8 @@ __all__ = [
     "RetryPolicy",
     "RunningJob",
     "RuntimeUnavailable",
+    "ScheduleRecord",
+    "Schedules",
     "SchemaMismatch",
     "SerializationError",
     "Snooze",
@@ -165,6 +184,9 @@ __all__ = [
     "StoreUnavailable",
     "SystemClock",
     "TenureError",
+    "Tick",
+    "Unique",
+    "UniqueKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",

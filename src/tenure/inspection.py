@@ -1,5 +1,6 @@
 """Inspection: the part of a queue that looks at jobs. It changes none."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tenure.answering import may_exist
@@ -7,7 +8,7 @@ from tenure.errors import InvalidConfiguration, JobNotFound
 from tenure.intake import check_name
 from tenure.opened import Opened
 from tenure.states import State
-from tenure.types import Counts, Job, JobFilter, Page
+from tenure.types import Counts, Job, JobFilter, Page, PastAttempt
 from tenure.view import decoded
 
 __all__ = ["Inspection"]
@@ -52,6 +53,19 @@ class Inspection(Opened):
             cursor = page.cursor
             if cursor is None or len(jobs) >= limit:
                 return Page(jobs=jobs, cursor=cursor)
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        """The attempts of a job that did not complete it, oldest first.
+
+        Failed, timed out, cancelled and stalled ones, the newest 100; kept as long as the job, also
+        through a manual retry. A completed attempt is not in it: the job itself tells of that.
+        Raises `JobNotFound`, `Unsupported` on a store that keeps none.
+        """
+        driver = await self.driver()
+        attempts = await driver.history(job_id) if may_exist(job_id) else ()
+        if not attempts and (not may_exist(job_id) or await driver.get(job_id) is None):
+            raise JobNotFound(job_id)
+        return attempts
 
     async def counts(self) -> Counts:
         """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
