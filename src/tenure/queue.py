@@ -1,8 +1,9 @@
 """The queue: the object through which a program dispatches jobs and looks after them.
 
-Its life and `dispatch` are here, the other calls in its parts (`control.py`, `inspection.py`). It
-checks and encodes what comes in, decodes what goes out, and repeats a write whose answer was lost.
-It holds no jobs and no policy of its own; everything is in the store behind its driver.
+Its life and `dispatch` are here, the other calls in its parts (`bulk.py`, `control.py`,
+`inspection.py`). It checks and encodes what comes in, decodes what goes out, and repeats a write
+whose answer was lost. It holds no jobs and no policy of its own; everything is in the store behind
+its driver.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from tenure import drivers
+from tenure.bulk import Bulk
 from tenure.call import Call, new_job
 from tenure.clock import Clock, SystemClock
 from tenure.control import Control
@@ -72,7 +74,7 @@ def connect(
     return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
-class Queue(Control, Inspection):
+class Queue(Bulk, Control, Inspection):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections

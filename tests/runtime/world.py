@@ -202,6 +202,8 @@ class Interposed(Driver):
     cancel: Any = _passing("cancel")
     retry: Any = _passing("retry")
     delete: Any = _passing("delete")
+    move: Any = _passing("move")
+    purge: Any = _passing("purge")
     prune: Any = _passing("prune")
     pause: Any = _passing("pause")
     get: Any = _passing("get")
