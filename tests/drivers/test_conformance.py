@@ -24,7 +24,7 @@ from tenure.testing.conformance import (
     prove,
 )
 from tenure.testing.conformance.adapter import parametrize_checks, run_check
-from tenure.types import Claim, ClaimRequest, Counts, Enqueued, Hold, NewJob, Recorded
+from tenure.types import Claim, ClaimRequest, Counts, Enqueued, Held, Hold, NewJob, Recorded
 from tests.drivers.witnesses import Naming, opening
 
 REQUIRED = ("open", "close", "enqueue", "claim", "record", "counts")
@@ -46,7 +46,7 @@ class Minimal(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         for job in jobs:
             if job.at is not None or job.delay is not None:
                 self.lacks(Capability.DELAY)
@@ -164,7 +164,7 @@ def test_a_failure_cites_the_check_and_its_guarantee() -> None:
     class Forgetful(Minimal):
         async def enqueue(
             self, jobs: Sequence[NewJob], *, now: datetime | None = None
-        ) -> Sequence[Enqueued]:
+        ) -> Sequence[Enqueued | Held]:
             return [Enqueued.CREATED for _ in jobs]
 
     check = next(c for c in CHECKS if c.name == "a_claimed_job_is_not_claimed_again")

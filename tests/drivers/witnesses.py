@@ -24,6 +24,7 @@ from tenure.types import (
     Counts,
     Enqueued,
     Exchanged,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -355,7 +356,7 @@ class DelayIgnored(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         return await super().enqueue([replace(job, delay=None) for job in jobs], now=now)
 
 
@@ -417,7 +418,7 @@ class RepeatedEnqueueOverwrites(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         for job in jobs:
             self._records.pop(job.id, None)
         return await super().enqueue(jobs, now=now)
@@ -428,7 +429,7 @@ class DuplicateTakenForARepeat(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         await super().enqueue([job for job in jobs if job.id not in self._records], now=now)
         return [Enqueued.CREATED] * len(jobs)
 
@@ -438,7 +439,7 @@ class DuplicateStoresTheRest(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         one = super().enqueue
         return [answer for job in jobs for answer in await one([job], now=now)]
 
@@ -703,7 +704,7 @@ class PayloadEncodedAnew(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         answers = await super().enqueue(jobs, now=now)
         for job in jobs:
             with suppress(ValueError):
