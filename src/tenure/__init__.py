@@ -12,6 +12,7 @@ import.
 
 from tenure._runtime.handle import WorkerHandle
 from tenure._runtime.running_job import RunningJob
+from tenure.bulk import Answers
 from tenure.call import Call
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Capability, Driver, KeeperHandle
@@ -106,6 +107,7 @@ from tenure.worker import Worker
 
 __all__ = [
     "Answer",
+    "Answers",
     "Call",
     "Cancel",
     "Cancelled",

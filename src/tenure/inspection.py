@@ -5,10 +5,10 @@ from typing import Any
 
 from tenure.answering import may_exist
 from tenure.errors import InvalidConfiguration, JobNotFound
-from tenure.intake import check_name
 from tenure.opened import Opened
+from tenure.selecting import selected
 from tenure.states import State
-from tenure.types import Counts, Job, JobFilter, Page, PastAttempt
+from tenure.types import Counts, Job, Page, PastAttempt
 from tenure.view import decoded
 
 __all__ = ["Inspection"]
@@ -40,11 +40,7 @@ class Inspection(Opened):
         """
         if type(limit) is not int or not 1 <= limit <= 1000:
             raise InvalidConfiguration("limit", limit, "must be from 1 to 1,000")
-        which = JobFilter(
-            state=_state(state),
-            queue=None if queue is None else check_name("queue", queue),
-            name=None if name is None else check_name("name", name),
-        )
+        which = selected(state, queue, name)
         driver = await self.driver()
         jobs: tuple[Job[Any], ...] = ()
         while True:
@@ -70,10 +66,3 @@ class Inspection(Opened):
     async def counts(self) -> Counts:
         """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
         return await (await self.driver()).counts()
-
-
-def _state(state: State | str | None) -> State | None:
-    try:
-        return None if state is None else State(state)
-    except ValueError:
-        raise InvalidConfiguration("state", state, f"must be one of {', '.join(State)}") from None

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from tenure import drivers
+from tenure.bulk import Bulk
 from tenure.call import Call, new_job
 from tenure.clock import Clock, SystemClock
 from tenure.control import Control
@@ -75,7 +76,7 @@ def connect(
     return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
-class Queue(Control, Inspection, Limiting):
+class Queue(Bulk, Control, Inspection, Limiting):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
