@@ -32,6 +32,7 @@ from tenure.errors import (
     PartialDispatch,
     QueueError,
     RuntimeUnavailable,
+    ScheduleNotFound,
     SchemaMismatch,
     SerializationError,
     StateTransitionError,
@@ -51,6 +52,8 @@ from tenure.events import (
     JobStarted,
     LeaseEnded,
     Observer,
+    ScheduleFired,
+    TicksSkipped,
 )
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
@@ -67,6 +70,7 @@ from tenure.outcomes import (
 )
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
+from tenure.schedules import Schedule
 from tenure.standing import (
     Fired,
     Limit,
@@ -92,6 +96,7 @@ from tenure.types import (
     JobFilter,
     Kept,
     ManualRetry,
+    Missed,
     Move,
     NewJob,
     Page,
@@ -155,6 +160,7 @@ __all__ = [
     "Limit",
     "LoopBlocked",
     "ManualRetry",
+    "Missed",
     "Move",
     "NewJob",
     "NewSchedule",
@@ -174,6 +180,9 @@ __all__ = [
     "RetryPolicy",
     "RunningJob",
     "RuntimeUnavailable",
+    "Schedule",
+    "ScheduleFired",
+    "ScheduleNotFound",
     "ScheduleRecord",
     "Schedules",
     "SchemaMismatch",
@@ -187,6 +196,7 @@ __all__ = [
     "SystemClock",
     "TenureError",
     "Tick",
+    "TicksSkipped",
     "Unique",
     "UniqueKey",
     "Unsupported",

@@ -27,11 +27,11 @@ from tenure.errors import (
     StoreUnavailable,
     Unsupported,
 )
-from tenure.ids import JobIds
 from tenure.inspection import Inspection
 from tenure.intake import DEFAULT_PAYLOAD_LIMIT, Unique
 from tenure.job_handle import JobHandle
 from tenure.limiting import Limiting
+from tenure.scheduling import Scheduling
 from tenure.store import Store
 from tenure.types import Enqueued, Held, NewJob
 
@@ -76,7 +76,7 @@ def connect(
     return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
-class Queue(Bulk, Control, Inspection, Limiting):
+class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
@@ -94,12 +94,10 @@ class Queue(Bulk, Control, Inspection, Limiting):
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
         timing = clock or SystemClock()
-        super().__init__(Store(driver, timing), timing)
+        super().__init__(Store(driver, timing), timing, payload_limit)
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
-        self.payload_limit = payload_limit
-        self._ids = JobIds()
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -254,6 +252,14 @@ class Queue(Bulk, Control, Inspection, Limiting):
             if progress is not None:
                 progress(start + len(chunk))
         return handles
+
+    async def run_schedule(self, id: str) -> JobHandle:
+        """Dispatch the job of a schedule now, beside its instants and whether or not it is paused.
+
+        Raises `ScheduleNotFound`.
+        """
+        handles = await self._enqueue([await self._job_of_schedule(id)], None)
+        return handles[0]
 
     async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> list[JobHandle]:
         if not jobs:

@@ -8,20 +8,21 @@ from tenure.codec import decode
 from tenure.errors import SerializationError
 from tenure.types import Damaged, Job
 
-__all__ = ["decoded"]
+__all__ = ["decoded", "value_of"]
 
 
 def decoded(job: Job[bytes]) -> Job[Any]:
     """The view for users: payload, result and progress as values, or `Damaged`."""
     return replace(
         job,
-        payload=_value(job.payload),
-        result=None if job.result is None else _value(job.result),
-        progress=None if job.progress is None else _value(job.progress),
+        payload=value_of(job.payload),
+        result=None if job.result is None else value_of(job.result),
+        progress=None if job.progress is None else value_of(job.progress),
     )
 
 
-def _value(data: bytes) -> Any:
+def value_of(data: bytes) -> Any:
+    """The value in stored bytes, or `Damaged`."""
     try:
         return decode(data)
     except SerializationError:

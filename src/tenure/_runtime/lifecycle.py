@@ -22,6 +22,7 @@ from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
 from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
+from tenure._runtime.upkeep.ticker import Ticker
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
 from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
@@ -216,6 +217,9 @@ class Lifecycle:
         if settings.retention is not None and Capability.PRUNE in driver.capabilities:
             pruner = Pruner(driver, settings.retention, self.reporter)
             self._start_loop("prune", pruner.turn)
+        if Capability.SCHEDULES in driver.capabilities:
+            ticker = Ticker(driver, settings.poll_interval, self.reporter, clock)
+            self._start_loop("schedules", ticker.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
                 driver,
