@@ -9,13 +9,16 @@ from tenure.testing.conformance import (
     exchanging,
     extending,
     fencing,
+    holding,
     inspecting,
     ordering,
     pruning,
     reclaiming,
     recording,
+    refusing,
     repeating,
     retrying,
+    uniqueness,
     waiting,
 )
 from tenure.testing.conformance.check import Check
@@ -41,6 +44,9 @@ CHECKS: tuple[Check, ...] = tuple(
         waiting,
         pruning,
         content,
+        uniqueness,
+        holding,
+        refusing,
     )
     for value in vars(subject).values()
     if isinstance(value, Check)
