@@ -9,6 +9,7 @@ from tenure.testing.conformance import (
     exchanging,
     extending,
     fencing,
+    histories,
     holding,
     inspecting,
     ordering,
@@ -18,6 +19,7 @@ from tenure.testing.conformance import (
     refusing,
     repeating,
     retrying,
+    scheduling,
     uniqueness,
     waiting,
 )
@@ -47,6 +49,8 @@ CHECKS: tuple[Check, ...] = tuple(
         uniqueness,
         holding,
         refusing,
+        histories,
+        scheduling,
     )
     for value in vars(subject).values()
     if isinstance(value, Check)
