@@ -12,6 +12,7 @@ import.
 
 from tenure._runtime.handle import WorkerHandle
 from tenure._runtime.running_job import RunningJob
+from tenure.bulk import Answers
 from tenure.call import Call
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Capability, Driver, KeeperHandle
@@ -51,6 +52,7 @@ from tenure.events import (
     LeaseEnded,
     Observer,
 )
+from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
 from tenure.outcomes import (
@@ -65,6 +67,14 @@ from tenure.outcomes import (
 )
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
+from tenure.standing import (
+    Fired,
+    Limit,
+    NewSchedule,
+    ScheduleRecord,
+    Schedules,
+    Tick,
+)
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -76,6 +86,7 @@ from tenure.types import (
     Exchanged,
     Expired,
     ExpiredHold,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -84,9 +95,11 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,
+    UniqueKey,
     WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
@@ -94,6 +107,7 @@ from tenure.worker import Worker
 
 __all__ = [
     "Answer",
+    "Answers",
     "Call",
     "Cancel",
     "Cancelled",
@@ -114,7 +128,9 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fired",
     "HandlerNotFound",
+    "Held",
     "Hold",
     "InvalidConfiguration",
     "InvalidJob",
@@ -136,14 +152,17 @@ __all__ = [
     "Kept",
     "LeaseEnded",
     "LeaseLost",
+    "Limit",
     "LoopBlocked",
     "ManualRetry",
     "Move",
     "NewJob",
+    "NewSchedule",
     "Observer",
     "Outcome",
     "Page",
     "PartialDispatch",
+    "PastAttempt",
     "Queue",
     "QueueError",
     "QueueLimit",
@@ -155,6 +174,8 @@ __all__ = [
     "RetryPolicy",
     "RunningJob",
     "RuntimeUnavailable",
+    "ScheduleRecord",
+    "Schedules",
     "SchemaMismatch",
     "SerializationError",
     "Snooze",
@@ -165,6 +186,9 @@ __all__ = [
     "StoreUnavailable",
     "SystemClock",
     "TenureError",
+    "Tick",
+    "Unique",
+    "UniqueKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",

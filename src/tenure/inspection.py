@@ -1,13 +1,14 @@
 """Inspection: the part of a queue that looks at jobs. It changes none."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tenure.answering import may_exist
 from tenure.errors import InvalidConfiguration, JobNotFound
-from tenure.intake import check_name
 from tenure.opened import Opened
+from tenure.selecting import selected
 from tenure.states import State
-from tenure.types import Counts, Job, JobFilter, Page
+from tenure.types import Counts, Job, Page, PastAttempt
 from tenure.view import decoded
 
 __all__ = ["Inspection"]
@@ -39,11 +40,7 @@ class Inspection(Opened):
         """
         if type(limit) is not int or not 1 <= limit <= 1000:
             raise InvalidConfiguration("limit", limit, "must be from 1 to 1,000")
-        which = JobFilter(
-            state=_state(state),
-            queue=None if queue is None else check_name("queue", queue),
-            name=None if name is None else check_name("name", name),
-        )
+        which = selected(state, queue, name)
         driver = await self.driver()
         jobs: tuple[Job[Any], ...] = ()
         while True:
@@ -53,13 +50,19 @@ class Inspection(Opened):
             if cursor is None or len(jobs) >= limit:
                 return Page(jobs=jobs, cursor=cursor)
 
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        """The attempts of a job that did not complete it, oldest first.
+
+        Failed, timed out, cancelled and stalled ones, the newest 100; kept as long as the job, also
+        through a manual retry. A completed attempt is not in it: the job itself tells of that.
+        Raises `JobNotFound`, `Unsupported` on a store that keeps none.
+        """
+        driver = await self.driver()
+        attempts = await driver.history(job_id) if may_exist(job_id) else ()
+        if not attempts and (not may_exist(job_id) or await driver.get(job_id) is None):
+            raise JobNotFound(job_id)
+        return attempts
+
     async def counts(self) -> Counts:
         """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
         return await (await self.driver()).counts()
-
-
-def _state(state: State | str | None) -> State | None:
-    try:
-        return None if state is None else State(state)
-    except ValueError:
-        raise InvalidConfiguration("state", state, f"must be one of {', '.join(State)}") from None

@@ -1,6 +1,6 @@
 """The queue: the object through which a program dispatches jobs and looks after them.
 
-Its life and `dispatch` are here, the other calls in its parts (`control.py`, `inspection.py`). It
+Its life and `dispatch` are here, the other calls in its parts (see the bases of `Queue`). It
 checks and encodes what comes in, decodes what goes out, and repeats a write whose answer was lost.
 It holds no jobs and no policy of its own; everything is in the store behind its driver.
 """
@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from tenure import drivers
+from tenure.bulk import Bulk
 from tenure.call import Call, new_job
 from tenure.clock import Clock, SystemClock
 from tenure.control import Control
@@ -28,14 +29,17 @@ from tenure.errors import (
 )
 from tenure.ids import JobIds
 from tenure.inspection import Inspection
-from tenure.intake import DEFAULT_PAYLOAD_LIMIT
+from tenure.intake import DEFAULT_PAYLOAD_LIMIT, Unique
 from tenure.job_handle import JobHandle
+from tenure.limiting import Limiting
 from tenure.store import Store
-from tenure.types import Enqueued, NewJob
+from tenure.types import Enqueued, Held, NewJob
 
 __all__ = ["Queue", "connect"]
 
 CHUNK = 1000
+
+_ALL_OPTIONS = {Capability.DELAY, Capability.UNIQUE, Capability.LIMITS}
 
 
 class Run(Protocol):
@@ -72,7 +76,7 @@ def connect(
     return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
-class Queue(Control, Inspection):
+class Queue(Bulk, Control, Inspection, Limiting):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
@@ -160,6 +164,8 @@ class Queue(Control, Inspection):
         at: datetime | None = None,
         max_attempts: int | None = None,
         timeout: float | timedelta | None = None,
+        unique: str | Unique | None = None,
+        limits: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
         within: object | None = None,
@@ -171,7 +177,10 @@ class Queue(Control, Inspection):
         `priority` is from -100 to 100, higher first. `max_attempts` bounds the starts, crashes
         included; not given, a failure or timeout is final. `timeout` limits one attempt. `headers`
         are text by name. An `id` of one's own makes the dispatch repeatable: the same id with the
-        same content is stored once.
+        same content is stored once. `unique` is a key that one job holds at a time, alone or with
+        rules of its own (`Unique`): while another job holds it nothing is stored, and the handle is
+        that job's, with `created` False. `limits` are the keys, at most 8, whose `limit` the job
+        counts against.
 
         `within` is a connection of the caller's own to the store's database, in a transaction: the
         job is stored when that commits, and never was when it rolls back. PostgreSQL takes
@@ -192,12 +201,14 @@ class Queue(Control, Inspection):
             at=at,
             max_attempts=max_attempts,
             timeout=timeout,
+            unique=unique,
+            limits=limits,
             headers=headers,
             id=id,
         )
         job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
-        await self._enqueue([job], within)
-        return self._handle(job)
+        handles = await self._enqueue([job], within)
+        return handles[0]
 
     async def dispatch_many(
         self,
@@ -226,46 +237,60 @@ class Queue(Control, Inspection):
             for index, call in enumerate(calls)
         ]
         _refuse_repeated_ids(jobs)
+        handles: list[JobHandle] = []
         size = CHUNK if within is None else max(1, len(jobs))
         for start in range(0, len(jobs), size):
             chunk = jobs[start : start + size]
             try:
-                await self._enqueue(chunk, within)
+                handles += await self._enqueue(chunk, within)
             except QueueError as error:
                 unsure = isinstance(error, StoreUnavailable) and error.ambiguous
                 if start == 0 and not unsure:
                     raise
                 raise PartialDispatch(
-                    stored=[job.id for job in jobs[:start]],
+                    stored=[handle.id for handle in handles if handle.created],
                     unsure=[job.id for job in chunk] if unsure else [],
                 ) from error
             if progress is not None:
                 progress(start + len(chunk))
-        return [self._handle(job) for job in jobs]
+        return handles
 
-    def _handle(self, job: NewJob) -> JobHandle:
-        return JobHandle(job.id, created=True, get=self.get, clock=self.clock)
-
-    async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> None:
+    async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> list[JobHandle]:
         if not jobs:
-            return
+            return []
         driver = await self.driver()
-        if Capability.DELAY not in driver.capabilities and any(
-            job.delay or job.at is not None for job in jobs
-        ):
-            raise Unsupported("delay and at")
+        _refuse_what_cannot_be(jobs, driver.capabilities)
         if within is None:
             answers, _ = await self._store.repeat(lambda: driver.enqueue(jobs))
         elif Capability.WITHIN in driver.capabilities:
             answers = await driver.enqueue_within(jobs, within)
         else:
             raise Unsupported("within=")
+        handles: list[JobHandle] = []
         for job, answer in zip(jobs, answers, strict=True):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)
+            held = answer.holder if isinstance(answer, Held) else None
+            handles.append(
+                JobHandle(held or job.id, created=held is None, get=self.get, clock=self.clock)
+            )
+        return handles
 
     def __repr__(self) -> str:
         return f"<Queue on {self._store.kind}{' (closed)' if self.closed else ''}>"
+
+
+def _refuse_what_cannot_be(jobs: Sequence[NewJob], can: frozenset[Capability]) -> None:
+    """Refuse an option that the store does not know, rather than drop it."""
+    if can >= _ALL_OPTIONS:
+        return
+    for job in jobs:
+        if Capability.DELAY not in can and (job.delay or job.at is not None):
+            raise Unsupported("delay and at")
+        if Capability.UNIQUE not in can and job.unique is not None:
+            raise Unsupported("unique")
+        if Capability.LIMITS not in can and job.limits:
+            raise Unsupported("limits")
 
 
 def _refuse_repeated_ids(jobs: Sequence[NewJob]) -> None:
