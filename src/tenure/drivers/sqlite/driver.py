@@ -1,7 +1,7 @@
 """The SQLite driver: the contract, spelled as operations that the engine runs.
 
 Says which operation goes where, and nothing else: what an operation does is in its own module, how
-it is run in `engine.py` and `lane.py`. Every write is decided inside one transaction of the only
+it is run in `engine.py` and `clerk.py`. Every write is decided inside one transaction of the only
 writer, so no answer can be out of date when it is given.
 """
 

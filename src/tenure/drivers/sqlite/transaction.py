@@ -2,7 +2,7 @@
 
 An operation is a function of a transaction. It may run more than once (a group that failed is run
 again one by one), so it keeps what it learns in its return value only. It never begins, commits
-or rolls back; the lane does.
+or rolls back; the clerk does.
 """
 
 import sqlite3
