@@ -40,6 +40,8 @@ HOT = [
     "gone_by_ids",
     "gone_forget",
     "gone_remember",
+    "holder_change",
+    "holder_mark",
     "job_get",
     "jobs_delete",
     "later_count",
@@ -50,13 +52,18 @@ HOT = [
     "purge_check",
     "settle_completed",
     "settle_other",
+    "unique_forget",
+    "unique_free",
+    "unique_held",
 ]
 # These look at all running jobs, and sort them.
 RUNNING = ["claim_held", "leases_expired"]
 # These stop after a fixed number of rows.
 LISTS = ["list_floor", "list_page"]
 STATES = [None, State.PROCESSING, State.FAILED, State.CANCELLED]
-A_TABLE = re.compile(r"SCAN (tenure_\w+|j|g)\b(?! USING INDEX tenure_jobs_(processing|unsuccess))")
+A_TABLE = re.compile(
+    r"SCAN (tenure_\w+|[gju])\b(?! USING INDEX tenure_jobs_(processing|unsuccess))"
+)
 
 
 async def plan(folder: Path, sql: str) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, span
 from tenure.drivers.sqlite.rows import JobRow, ReadJob, read_job
 from tenure.drivers.sqlite.statements import statement
@@ -54,6 +55,7 @@ class _Claiming:
         self._request = request
         self._now = now
         self._claims: list[Claim] = []
+        self._started: list[str] = []  # jobs whose unique key is free once they have started
         self._size = 0
         self._full = False
 
@@ -97,8 +99,14 @@ class _Claiming:
                 if not self._fits(row):
                     return seqs
                 seqs.append(row[0])
-                self._add(self._usable(row), self._request.lease)
+                self._take(row)
         return seqs
+
+    def _take(self, row: JobRow) -> None:
+        job, damage = self._usable(row)
+        if job.unique is not None and job.unique.until == "started":
+            self._started.append(job.id)
+        self._add((job, damage), self._request.lease)
 
     def _fits(self, row: JobRow) -> bool:
         """Whether one more job fits into the answer; once one did not, none does."""
@@ -145,3 +153,4 @@ class _Claiming:
                 json_list(seqs),
             ),
         )
+        unique.free(self._transaction, self._started)

@@ -94,7 +94,7 @@ class Clerk:
         if self._thread is not None:
             self._thread.join()
 
-    # --- in the clerk's own thread ---------------------------------------------------------------
+    # --- in the clerk's own thread --------------------------------------------------------------
 
     def _run(self) -> None:
         try:

@@ -7,6 +7,9 @@ call is judged by what the first time made of it.
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
+
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import (
     CANCELLED,
     COMPLETED,
@@ -14,6 +17,7 @@ from tenure.drivers.sqlite.encoding import (
     PENDING,
     PROCESSING,
     micros,
+    read_unique,
 )
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
@@ -47,6 +51,8 @@ def cancel(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
                 transaction.execute(_REQUEST, (instant, mark.seq))
                 return Answer.REQUESTED
             transaction.execute(_CANCEL, (instant, mark.seq))
+            if mark.unique_key is not None:
+                unique.free(transaction, [mark.id])
             _became(transaction, mark, CANCELLED)
             return Answer.DONE
 
@@ -73,6 +79,8 @@ def retry(items: Sequence[ManualRetry], now: datetime | None) -> Operation[list[
                 return Answer.LIVE
             if mark.state == COMPLETED:
                 return Answer.FINISHED
+            if mark.unique_key is not None and not _held_anew(transaction, mark, instant):
+                return Answer.HELD
             transaction.execute(_RETRY, (instant, mark.seq))
             _became(transaction, mark, PENDING)
             transaction.wakes = True
@@ -122,6 +130,20 @@ def pause(queue: str, paused: bool) -> Operation[None]:
         transaction.wakes |= not paused
 
     return run
+
+
+def _held_anew(transaction: Transaction, mark: Mark, now: int) -> bool:
+    """Let a retried job hold its key again; False where another does by now."""
+    try:
+        key = read_unique(mark.unique_key or "")
+    except (msgspec.MsgspecError, ValueError):
+        return True  # whatever it was, it cannot be read any more
+    if key.mode == "throttle":
+        return True
+    if unique.holders(transaction, [key.key], now):
+        return False
+    unique.take(transaction, [(mark.id, key)], now)
+    return True
 
 
 def _became(transaction: Transaction, mark: Mark, state: int) -> None:

@@ -6,6 +6,7 @@ A job that is processing is never deleted. Whatever is deleted leaves its id kno
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import (
     CANCELLED,
     COMPLETED,
@@ -34,7 +35,7 @@ _PURGE_CHECK = statement("purge_check")
 
 _ID_KNOWN = 60_000_000  # microseconds; twice as long as a dispatch is repeated
 _FRESH = 60_000_000  # microseconds; a job that ended more recently stays
-_GONE_AT_ONCE = 10_000
+_FORGOTTEN_AT_ONCE = 10_000
 
 
 def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answer]]:
@@ -55,6 +56,7 @@ def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
 
         answers = [one(job_id) for job_id in job_ids]
         _remove(transaction, [mark.seq for mark in doomed], transaction.time(now))
+        unique.free(transaction, [mark.id for mark in doomed if mark.unique_key is not None])
         for mark in doomed:
             transaction.moved(mark.queue, mark.state, None)
         return answers
@@ -72,7 +74,8 @@ def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[i
 
     def run(transaction: Transaction) -> int:
         instant = transaction.time(now)
-        transaction.execute(_GONE_FORGET, (instant, _GONE_AT_ONCE))
+        transaction.execute(_GONE_FORGET, (instant, _FORGOTTEN_AT_ONCE))
+        unique.forget(transaction, instant, _FORGOTTEN_AT_ONCE)
         transaction.execute(_TOTALS_FORGET)
         pruning = _Pruning(transaction, instant, limit)
         for queue, state, stored in transaction.rows(_TOTALS):
@@ -130,8 +133,9 @@ def purge(seqs: Sequence[int], which: JobFilter, now: datetime | None) -> Operat
 
     def run(transaction: Transaction) -> int:
         rows = transaction.rows(_PURGE_CHECK, (json_list(seqs), *_match(which)))
-        _remove(transaction, [seq for seq, _, _ in rows], transaction.time(now))
-        for _, queue, state in rows:
+        _remove(transaction, [seq for seq, _, _, _ in rows], transaction.time(now))
+        unique.free(transaction, [keyed for _, _, _, keyed in rows if keyed is not None])
+        for _, queue, state, _ in rows:
             transaction.moved(queue, state, None)
         return len(rows)
 
@@ -144,7 +148,7 @@ def _match(which: JobFilter) -> tuple[object, ...]:
 
 
 def _remove(transaction: Transaction, seqs: Iterable[int], now: int) -> None:
-    """Delete rows and remember their ids for a minute. The caller keeps the totals."""
+    """Delete rows and remember their ids for a minute. The caller keeps totals and keys."""
     given = json_list(seqs)
     transaction.execute(_REMEMBER, (given, now + _ID_KNOWN))
     transaction.deleted_some()

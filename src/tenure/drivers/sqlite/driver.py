@@ -28,6 +28,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -67,7 +68,12 @@ class SqliteDriver(Driver):
     schema is refused instead of upgraded; tables are made in any case where there are none.
     """
 
-    capabilities = frozenset(Capability) - {Capability.NAMES}
+    capabilities = frozenset(Capability) - {
+        Capability.NAMES,
+        Capability.LIMITS,
+        Capability.HISTORY,
+        Capability.SCHEDULES,
+    }
 
     def __init__(
         self,
@@ -106,7 +112,7 @@ class SqliteDriver(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         return await self._engine.write(enqueue(jobs, now))
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
@@ -124,7 +130,7 @@ class SqliteDriver(Driver):
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         return await run_within(connection, enqueue(jobs, None), self._path, self._clock)
 
     async def record_within(

@@ -10,9 +10,10 @@ import msgspec
 
 from tenure.outcomes import Failure
 from tenure.states import State
-from tenure.types import WorkerInfo
+from tenure.types import UniqueKey, WorkerInfo
 
 __all__ = [
+    "BLOCKED",
     "CANCELLED",
     "COMPLETED",
     "FAILED",
@@ -26,6 +27,8 @@ __all__ = [
     "moment",
     "read_failure",
     "read_headers",
+    "read_limits",
+    "read_unique",
     "read_worker",
     "span",
     "text_of",
@@ -41,7 +44,11 @@ STATES = (
     State.CANCELLED,
 )
 NUMBERS: Mapping[State, int] = {state: number for number, state in enumerate(STATES)}
-PENDING, PROCESSING = NUMBERS[State.PENDING], NUMBERS[State.PROCESSING]
+PENDING, BLOCKED, PROCESSING = (
+    NUMBERS[State.PENDING],
+    NUMBERS[State.BLOCKED],
+    NUMBERS[State.PROCESSING],
+)
 COMPLETED, FAILED, CANCELLED = (
     NUMBERS[State.COMPLETED],
     NUMBERS[State.FAILED],
@@ -53,10 +60,14 @@ _MICROSECOND = timedelta(microseconds=1)
 _encoder = msgspec.json.Encoder()
 _failures = msgspec.json.Decoder(Failure)
 _headers = msgspec.json.Decoder(dict[str, str])
+_limits = msgspec.json.Decoder(tuple[str, ...])
+_uniques = msgspec.json.Decoder(UniqueKey)
 _workers = msgspec.json.Decoder(WorkerInfo)
 
 read_failure = _failures.decode
 read_headers = _headers.decode
+read_limits = _limits.decode
+read_unique = _uniques.decode
 read_worker = _workers.decode
 
 

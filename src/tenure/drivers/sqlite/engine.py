@@ -12,8 +12,8 @@ import weakref
 from typing import TypeVar
 
 from tenure.clock import Clock
-from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.clerk import Clerk
+from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.replies import Call, LoopReply, ThreadReply
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.drivers.sqlite.wake import Wakes

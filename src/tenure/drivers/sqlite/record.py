@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tenure.driver import RecordItem
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import (
     COMPLETED,
     NUMBERS,
@@ -45,6 +46,7 @@ class _Recording:
         self._now = now
         self._completed: list[tuple[object, ...]] = []
         self._others: list[tuple[object, ...]] = []
+        self._freed: list[str] = []  # jobs with a unique key that have ended
 
     def run(self, items: Sequence[RecordItem], digests: Sequence[str]) -> list[Recorded]:
         found = marks(self._transaction, [hold.job_id for hold, _ in items])
@@ -58,11 +60,14 @@ class _Recording:
                 answers.append(Recorded.REPEATED if repeated else Recorded.FENCED)
             else:
                 self._apply(mark, outcome, digest)
+                if mark.unique_key is not None and mark.state != PENDING:
+                    self._freed.append(mark.id)
                 answers.append(Recorded.APPLIED)
         if self._completed:
             self._transaction.executemany(_SETTLE_COMPLETED, self._completed)
         if self._others:
             self._transaction.executemany(_SETTLE_OTHER, self._others)
+        unique.free(self._transaction, self._freed)
         return answers
 
     def _apply(self, mark: Mark, outcome: Outcome, digest: str) -> None:

@@ -10,7 +10,8 @@ CREATE TABLE tenure_schema (version INTEGER NOT NULL) STRICT;
 -- seq is the order of arrival and the key of the table: a random or textual key is several times
 -- slower and gets worse with size. Small columns come first, so that reading them never walks the
 -- overflow pages of a large payload. The hold (token, lease_until, lease, worker) is NULL unless
--- the job is processing; settled_* is the last hold that was settled, kept apart from it.
+-- the job is processing; settled_* is the last hold that was settled, kept apart from it. What is
+-- unique about a job and which keys it counts against are JSON, NULL where there is nothing.
 CREATE TABLE tenure_jobs (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
@@ -36,6 +37,8 @@ CREATE TABLE tenure_jobs (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     finished_at INTEGER,
+    unique_key TEXT,
+    limits TEXT,
     headers TEXT,
     error TEXT,
     progress BLOB,
@@ -81,6 +84,21 @@ CREATE TABLE tenure_gone (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tenure_gone_until ON tenure_gone (until);
+
+-- Which unique key is held, by the job of which id, until when (NULL: until it is freed). A throttle
+-- is held until then whatever becomes of the job; any other goes with the end of its job.
+CREATE TABLE tenure_unique (
+    key TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    until INTEGER,
+    throttle INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- For freeing: by the job, so that a damaged record of it cannot keep a key for ever.
+CREATE INDEX tenure_unique_holder ON tenure_unique (holder);
+
+-- For pruning.
+CREATE INDEX tenure_unique_until ON tenure_unique (until) WHERE until IS NOT NULL;
 
 -- What workers say of themselves, for display.
 CREATE TABLE tenure_workers (
