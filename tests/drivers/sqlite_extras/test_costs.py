@@ -40,6 +40,10 @@ HOT = [
     "gone_by_ids",
     "gone_forget",
     "gone_remember",
+    "history_add",
+    "history_cut",
+    "history_delete",
+    "history_of",
     "holder_change",
     "holder_mark",
     "job_get",
@@ -62,7 +66,7 @@ RUNNING = ["claim_held", "leases_expired"]
 LISTS = ["list_floor", "list_page"]
 STATES = [None, State.PROCESSING, State.FAILED, State.CANCELLED]
 A_TABLE = re.compile(
-    r"SCAN (tenure_\w+|[gju])\b(?! USING INDEX tenure_jobs_(processing|unsuccess))"
+    r"SCAN (tenure_\w+|[ghju])\b(?! USING INDEX tenure_jobs_(processing|unsuccess))"
 )
 
 

@@ -7,8 +7,6 @@ call is judged by what the first time made of it.
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
-
 from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import (
     CANCELLED,
@@ -20,6 +18,7 @@ from tenure.drivers.sqlite.encoding import (
     read_unique,
 )
 from tenure.drivers.sqlite.marks import Mark, marks
+from tenure.drivers.sqlite.rows import readable
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.types import Answer, ManualRetry, Move
@@ -134,11 +133,8 @@ def pause(queue: str, paused: bool) -> Operation[None]:
 
 def _held_anew(transaction: Transaction, mark: Mark, now: int) -> bool:
     """Let a retried job hold its key again; False where another does by now."""
-    try:
-        key = read_unique(mark.unique_key or "")
-    except (msgspec.MsgspecError, ValueError):
-        return True  # whatever it was, it cannot be read any more
-    if key.mode == "throttle":
+    key = readable(mark.unique_key, read_unique, None)
+    if key is None or key.mode == "throttle":
         return True
     if unique.holders(transaction, [key.key], now):
         return False

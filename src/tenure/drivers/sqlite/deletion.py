@@ -26,6 +26,7 @@ __all__ = ["delete", "prune", "purge", "purgeable"]
 
 _REMEMBER = statement("gone_remember")
 _DELETE = statement("jobs_delete")
+_DELETE_HISTORY = statement("history_delete")
 _TOTALS = statement("totals")
 _TOTALS_FORGET = statement("totals_forget")
 _FINISHED_BEFORE = statement("finished_before")
@@ -153,3 +154,4 @@ def _remove(transaction: Transaction, seqs: Iterable[int], now: int) -> None:
     transaction.execute(_REMEMBER, (given, now + _ID_KNOWN))
     transaction.deleted_some()
     transaction.execute(_DELETE, (given,))
+    transaction.execute(_DELETE_HISTORY, (given,))

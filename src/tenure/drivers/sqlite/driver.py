@@ -18,6 +18,7 @@ from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.exchange import exchange
+from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
 from tenure.types import (
@@ -37,6 +38,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -71,7 +73,6 @@ class SqliteDriver(Driver):
     capabilities = frozenset(Capability) - {
         Capability.NAMES,
         Capability.LIMITS,
-        Capability.HISTORY,
         Capability.SCHEDULES,
     }
 
@@ -210,6 +211,9 @@ class SqliteDriver(Driver):
 
     async def counts(self, *, now: datetime | None = None) -> Counts:
         return await self._engine.read(inspection.counts(now))
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        return await self._engine.read(history(job_id))
 
     # --- presence and hints ---------------------------------------------------------------------
 

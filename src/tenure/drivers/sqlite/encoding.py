@@ -32,6 +32,7 @@ __all__ = [
     "read_worker",
     "span",
     "text_of",
+    "writable",
 ]
 
 # By their number in the table, which is stored for ever: append, never reorder.
@@ -103,17 +104,23 @@ def json_list(values: Iterable[object]) -> str:
 def failure_text(failure: Failure) -> str:
     """A failure as JSON text, whatever its message holds.
 
-    A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
-    since a failure that cannot be stored would leave its job running for ever.
+    One that cannot be stored would leave its job running for ever.
     """
     try:
         return text_of(failure)
     except UnicodeEncodeError:
         parts = msgspec.structs.asdict(failure)
-        clean = {
-            name: value.encode("utf-8", "backslashreplace").decode()
-            if isinstance(value, str)
-            else value
-            for name, value in parts.items()
-        }
-        return text_of(clean)
+        return text_of(
+            {
+                name: writable(value) if isinstance(value, str) else value
+                for name, value in parts.items()
+            }
+        )
+
+
+def writable(text: str) -> str:
+    """The text as UTF-8 can have it.
+
+    A lone surrogate (an exception about a file name, say) is none; it is written as an escape.
+    """
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -32,5 +32,5 @@ def change_holder(transaction: Transaction, holder: str, new: NewJob, due: int, 
             transaction.execute(_CHANGE, (new.payload, due, now, seq))
         case "debounce":
             transaction.execute(_CHANGE, (None, max(run_at, due), now, seq))
-        case mode:
-            assert_never(mode)
+        case _:
+            assert_never(new.unique.mode)

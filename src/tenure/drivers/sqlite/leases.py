@@ -5,10 +5,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, span
+from tenure.drivers.sqlite.history import remember
 from tenure.drivers.sqlite.marks import marks
 from tenure.drivers.sqlite.rows import bounded
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.outcomes import Tried
 from tenure.types import Expired, ExpiredHold, Hold, Kept
 
 __all__ = ["expired", "extend", "reclaim"]
@@ -19,6 +21,7 @@ _END = statement("lease_end")
 
 _ALL = -1
 _SECOND = 1_000_000
+_STALLED = Tried(outcome="stalled", kind="stalled", message="")
 
 
 class _Lease(NamedTuple):
@@ -91,6 +94,7 @@ def reclaim(
         changes: list[tuple[int, ...]] = []
         for lease in leases:
             stalls, serial = bounded(lease.stalls), bounded(lease.serial)
+            remember(transaction, lease.seq, serial, _STALLED, instant)
             due = instant + span(delays[min(stalls, len(delays) - 1)])
             changes.append((serial + 1, stalls + 1, due, instant, lease.seq))
             transaction.moved(lease.queue, PROCESSING, PENDING)

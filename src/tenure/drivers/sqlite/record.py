@@ -13,10 +13,11 @@ from tenure.drivers.sqlite.encoding import (
     failure_text,
     span,
 )
+from tenure.drivers.sqlite.history import remember
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle
+from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle, tried
 from tenure.states import TERMINAL
 from tenure.types import Hold, Recorded
 
@@ -83,6 +84,9 @@ class _Recording:
             stalls=mark.stalls,
             cancel_requested=mark.cancel_requested != 0,
         )
+        how = tried(outcome)
+        if how is not None:
+            remember(self._transaction, mark.seq, mark.serial, how, self._now)
         mark.state = NUMBERS[after.state]
         self._others.append(
             (

@@ -27,7 +27,7 @@ from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import Job, UniqueKey
 
-__all__ = ["HIGHEST", "JobRow", "ReadJob", "bounded", "read_job"]
+__all__ = ["HIGHEST", "JobRow", "ReadJob", "bounded", "read_job", "readable"]
 
 T = TypeVar("T")
 JobRow = tuple[Any, ...]
@@ -42,6 +42,14 @@ HIGHEST = 2**62
 def bounded(count: object) -> int:
     """A counter as it can be used: the stored one, or the nearest that makes sense."""
     return min(max(count, 0), HIGHEST) if isinstance(count, int) else HIGHEST
+
+
+def readable(value: Any, decode: Callable[[Any], T], stand_in: T) -> T:
+    """The decoded value, or the stand-in for one that makes no sense."""
+    try:
+        return decode(value)
+    except _UNREADABLE:
+        return stand_in
 
 
 def read_job(row: JobRow) -> ReadJob:

@@ -9,9 +9,10 @@ CREATE TABLE tenure_schema (version INTEGER NOT NULL) STRICT;
 
 -- seq is the order of arrival and the key of the table: a random or textual key is several times
 -- slower and gets worse with size. Small columns come first, so that reading them never walks the
--- overflow pages of a large payload. The hold (token, lease_until, lease, worker) is NULL unless
--- the job is processing; settled_* is the last hold that was settled, kept apart from it. What is
--- unique about a job and which keys it counts against are JSON, NULL where there is nothing.
+-- overflow pages of a large payload. The hold (token, lease_until, lease, worker,
+-- claimed_at) is NULL unless the job is processing; settled_* is the last hold that was settled,
+-- kept apart from it. What is unique about a job and which keys it counts against are JSON, NULL
+-- where there is nothing.
 CREATE TABLE tenure_jobs (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
@@ -27,6 +28,7 @@ CREATE TABLE tenure_jobs (
     lease_until INTEGER,
     lease INTEGER,
     worker TEXT,
+    claimed_at INTEGER,
     max_attempts INTEGER,
     timeout REAL,
     cancel_requested INTEGER NOT NULL,
@@ -84,6 +86,20 @@ CREATE TABLE tenure_gone (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tenure_gone_until ON tenure_gone (until);
+
+-- Attempts that did not complete their job, each by the serial of its hold; gone with the job.
+CREATE TABLE tenure_history (
+    job INTEGER NOT NULL,
+    serial INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    message TEXT NOT NULL,
+    PRIMARY KEY (job, serial)
+) STRICT, WITHOUT ROWID;
 
 -- Which unique key is held, by the job of which id, until when (NULL: until it is freed). A throttle
 -- is held until then whatever becomes of the job; any other goes with the end of its job.
