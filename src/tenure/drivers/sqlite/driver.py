@@ -12,7 +12,7 @@ from datetime import datetime
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.sqlite import control, deletion, inspection, leases, presence, record
+from tenure.drivers.sqlite import control, deletion, inspection, leases, presence, record, ticking
 from tenure.drivers.sqlite.claim import claim
 from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.engine import Engine
@@ -21,6 +21,7 @@ from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
+from tenure.standing import Fired, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -73,7 +74,6 @@ class SqliteDriver(Driver):
     capabilities = frozenset(Capability) - {
         Capability.NAMES,
         Capability.LIMITS,
-        Capability.SCHEDULES,
     }
 
     def __init__(
@@ -214,6 +214,25 @@ class SqliteDriver(Driver):
 
     async def history(self, job_id: str) -> Sequence[PastAttempt]:
         return await self._engine.read(history(job_id))
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        await self._engine.write(ticking.put_schedules(schedules, now))
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        return await self._engine.write(ticking.drop_schedules(ids))
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        return await self._engine.write(ticking.pause_schedule(id, paused, now))
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        return await self._engine.read(ticking.schedules(now))
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        return await self._engine.write(ticking.fire(ticks, now))
 
     # --- presence and hints ---------------------------------------------------------------------
 

@@ -116,6 +116,16 @@ CREATE INDEX tenure_unique_holder ON tenure_unique (holder);
 -- For pruning.
 CREATE INDEX tenure_unique_until ON tenure_unique (until) WHERE until IS NOT NULL;
 
+-- What recurs; `last` is the newest tick that was fired or skipped, compared to the microsecond.
+CREATE TABLE tenure_schedules (
+    id TEXT PRIMARY KEY,
+    revision TEXT NOT NULL,
+    definition BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    paused INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- What workers say of themselves, for display.
 CREATE TABLE tenure_workers (
     id TEXT PRIMARY KEY,
