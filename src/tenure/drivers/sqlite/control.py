@@ -17,6 +17,7 @@ from tenure.drivers.sqlite.encoding import (
     micros,
     read_unique,
 )
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.rows import readable
 from tenure.drivers.sqlite.statements import statement
@@ -52,11 +53,16 @@ def cancel(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
             transaction.execute(_CANCEL, (instant, mark.seq))
             if mark.unique_key is not None:
                 unique.free(transaction, [mark.id])
+            if mark.limits is not None:
+                lanes.left(mark.seq, mark.lane)
             _became(transaction, mark, CANCELLED)
             return Answer.DONE
 
         found = marks(transaction, job_ids)
-        return [one(found.get(job_id)) for job_id in job_ids]
+        lanes = Lanes(transaction, instant)
+        answers = [one(found.get(job_id)) for job_id in job_ids]
+        _finish(transaction, lanes)
+        return answers
 
     return run
 
@@ -82,11 +88,16 @@ def retry(items: Sequence[ManualRetry], now: datetime | None) -> Operation[list[
                 return Answer.HELD
             transaction.execute(_RETRY, (instant, mark.seq))
             _became(transaction, mark, PENDING)
+            if mark.limits is not None:
+                lanes.enter(mark.seq)
             transaction.wakes = True
             return Answer.DONE
 
         found = marks(transaction, [item.job_id for item in items])
-        return [one(item, found.get(item.job_id)) for item in items]
+        lanes = Lanes(transaction, instant)
+        answers = [one(item, found.get(item.job_id)) for item in items]
+        _finish(transaction, lanes)
+        return answers
 
     return run
 
@@ -108,6 +119,10 @@ def move(items: Sequence[Move], now: datetime | None) -> Operation[list[Answer]]
                 return Answer.FINISHED
             at = None if item.at is None else micros(item.at)
             transaction.execute(_MOVE, (item.queue, at, item.priority, instant, mark.seq))
+            if mark.limits is not None:
+                lanes.left(mark.seq, mark.lane)
+                if mark.state == PENDING:
+                    lanes.enter(mark.seq)
             if item.queue is not None:
                 transaction.moved(mark.queue, mark.state, None)
                 transaction.moved(item.queue, None, mark.state)
@@ -116,7 +131,10 @@ def move(items: Sequence[Move], now: datetime | None) -> Operation[list[Answer]]
             return Answer.DONE
 
         found = marks(transaction, [item.job_id for item in items])
-        return [one(item, found.get(item.job_id)) for item in items]
+        lanes = Lanes(transaction, instant)
+        answers = [one(item, found.get(item.job_id)) for item in items]
+        _finish(transaction, lanes)
+        return answers
 
     return run
 
@@ -140,6 +158,11 @@ def _held_anew(transaction: Transaction, mark: Mark, now: int) -> bool:
         return False
     unique.take(transaction, [(mark.id, key)], now)
     return True
+
+
+def _finish(transaction: Transaction, lanes: Lanes) -> None:
+    lanes.finish()
+    transaction.wakes |= lanes.exposed
 
 
 def _became(transaction: Transaction, mark: Mark, state: int) -> None:

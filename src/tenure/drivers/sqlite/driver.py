@@ -12,7 +12,16 @@ from datetime import datetime
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.sqlite import control, deletion, inspection, leases, presence, record, ticking
+from tenure.drivers.sqlite import (
+    control,
+    deletion,
+    inspection,
+    leases,
+    limits,
+    presence,
+    record,
+    ticking,
+)
 from tenure.drivers.sqlite.claim import claim
 from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.engine import Engine
@@ -21,7 +30,7 @@ from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
-from tenure.standing import Fired, NewSchedule, Schedules, Tick
+from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -71,10 +80,7 @@ class SqliteDriver(Driver):
     schema is refused instead of upgraded; tables are made in any case where there are none.
     """
 
-    capabilities = frozenset(Capability) - {
-        Capability.NAMES,
-        Capability.LIMITS,
-    }
+    capabilities = frozenset(Capability) - {Capability.NAMES}
 
     def __init__(
         self,
@@ -214,6 +220,17 @@ class SqliteDriver(Driver):
 
     async def history(self, job_id: str) -> Sequence[PastAttempt]:
         return await self._engine.read(history(job_id))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    async def put_limit(self, limit: Limit) -> None:
+        await self._engine.write(limits.put_limit(limit))
+
+    async def drop_limit(self, key: str) -> bool:
+        return await self._engine.write(limits.drop_limit(key))
+
+    async def limits(self) -> Sequence[Limit]:
+        return await self._engine.read(limits.limits())
 
     # --- schedules ------------------------------------------------------------------------------
 

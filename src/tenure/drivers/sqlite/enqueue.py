@@ -1,7 +1,7 @@
 """The operation that stores new jobs: all of them or none.
 
 Jobs that nothing is special about go in together, and only a surprise is looked into. In a batch
-with unique keys each id and key is looked up first, since its jobs bear on each other.
+with unique keys or limits all ids and keys are looked up first, since its jobs bear on each other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from datetime import datetime
 from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import PENDING, json_list, micros, span, text_of
 from tenure.drivers.sqlite.holder import change_holder
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.types import Enqueued, Held, NewJob, content_digest
@@ -20,6 +21,8 @@ _INSERT = statement("job_insert")
 _UNDO = statement("jobs_undo")
 _CONTENTS = statement("contents_by_ids")
 _GONE = statement("gone_by_ids")
+
+_NO_LANES: Mapping[int, int | None] = {}
 
 
 def enqueue(jobs: Sequence[NewJob], now: datetime | None) -> Operation[list[Enqueued | Held]]:
@@ -91,27 +94,41 @@ class _Storing:
             if job.unique is not None and unique.lasts(job.unique) and not refused:
                 holders[job.unique.key] = job.id
         if not refused:
-            self._write(fresh)
+            lanes = Lanes(transaction, self._now)
+            self._write(fresh, lanes)
             for holder, job in later:
-                change_holder(transaction, holder, job, _due(job, self._now), self._now)
+                change_holder(transaction, lanes, holder, job, _due(job, self._now), self._now)
+            lanes.finish()
             transaction.wakes = True
         return answers
 
-    def _write(self, fresh: Sequence[NewJob]) -> None:
+    def _write(self, fresh: Sequence[NewJob], lanes: Lanes) -> None:
         """Store jobs whose ids and keys are free."""
         transaction = self._transaction
-        self._insert(transaction.arrivals(len(fresh)), fresh)
+        seqs = transaction.arrivals(len(fresh))
+        limited = sorted(
+            (_due(job, self._now), seq, job)
+            for seq, job in zip(seqs, fresh, strict=True)
+            if job.limits
+        )
+        places = {
+            seq: lanes.place(seq, job.queue, job.priority, due, text_of(job.limits))
+            for due, seq, job in limited
+        }
+        self._insert(seqs, fresh, places)
         keyed = [(job.id, job.unique) for job in fresh if job.unique is not None]
         unique.take(transaction, keyed, self._now)
         for job in fresh:
             transaction.moved(job.queue, None, PENDING)
 
-    def _insert(self, seqs: range, fresh: Sequence[NewJob]) -> int:
+    def _insert(
+        self, seqs: range, fresh: Sequence[NewJob], lanes: Mapping[int, int | None] = _NO_LANES
+    ) -> int:
         """Store the jobs, but for those whose id is stored; how many."""
         return self._transaction.executemany(
             _INSERT,
             [
-                _row(seq, job, self._contents[job.id], self._now)
+                _row(seq, job, self._contents[job.id], self._now, lanes.get(seq))
                 for seq, job in zip(seqs, fresh, strict=True)
             ],
         ).rowcount
@@ -143,7 +160,7 @@ def _due(job: NewJob, now: int) -> int:
     return now if job.delay is None else now + span(job.delay)
 
 
-def _row(seq: int, job: NewJob, content: bytes, now: int) -> tuple[object, ...]:
+def _row(seq: int, job: NewJob, content: bytes, now: int, lane: int | None) -> tuple[object, ...]:
     return (
         seq,
         job.id,
@@ -159,4 +176,5 @@ def _row(seq: int, job: NewJob, content: bytes, now: int) -> tuple[object, ...]:
         job.payload,
         None if job.unique is None else text_of(job.unique),
         text_of(job.limits) if job.limits else None,
+        lane,
     )

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from tenure.drivers.sqlite.encoding import BLOCKED, PENDING, span
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Transaction
 from tenure.types import NewJob
@@ -13,14 +14,16 @@ _MARK = statement("holder_mark")
 _CHANGE = statement("holder_change")
 
 
-def change_holder(transaction: Transaction, holder: str, new: NewJob, due: int, now: int) -> None:
+def change_holder(
+    transaction: Transaction, lanes: Lanes, holder: str, new: NewJob, due: int, now: int
+) -> None:
     """See `UniqueKey`: only a holder that waits and has the same name is changed."""
     if new.unique is None:
         return
     rows = transaction.rows(_MARK, (holder,))
     if not rows:
         return  # the mark of a throttle whose job was deleted
-    seq, name, state, run_at, created_at = rows[0]
+    seq, name, state, run_at, created_at, limits, lane = rows[0]
     if name != new.name or state not in (PENDING, BLOCKED):
         return
     if new.unique.max_wait is not None:
@@ -34,3 +37,7 @@ def change_holder(transaction: Transaction, holder: str, new: NewJob, due: int, 
             transaction.execute(_CHANGE, (None, max(run_at, due), now, seq))
         case _:
             assert_never(new.unique.mode)
+    if limits is not None:
+        lanes.left(seq, lane)
+        if state == PENDING:
+            lanes.enter(seq)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, span
 from tenure.drivers.sqlite.history import remember
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import marks
 from tenure.drivers.sqlite.rows import bounded
 from tenure.drivers.sqlite.statements import statement
@@ -35,6 +36,7 @@ class _Lease(NamedTuple):
     token: str
     until: int
     length: int
+    limits: str | None
 
     @property
     def hold(self) -> Hold:
@@ -101,9 +103,22 @@ def reclaim(
         if changes:
             transaction.executemany(_END, changes)
             transaction.wakes = True
+        _give_back(transaction, [lease for lease in leases if lease.limits is not None], instant)
         return [lease.hold for lease in leases]
 
     return run
+
+
+def _give_back(transaction: Transaction, leases: Sequence[_Lease], now: int) -> None:
+    """Count the holds of keys that have ended, and find a place for their jobs."""
+    if not leases:
+        return
+    lanes = Lanes(transaction, now)
+    freed = lanes.ended(lease.limits for lease in leases)
+    for lease in leases:
+        lanes.enter(lease.seq)
+    lanes.freed(freed)
+    lanes.finish()
 
 
 def _run_out(transaction: Transaction, now: int, limit: int) -> list[_Lease]:

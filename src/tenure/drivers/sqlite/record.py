@@ -14,6 +14,7 @@ from tenure.drivers.sqlite.encoding import (
     span,
 )
 from tenure.drivers.sqlite.history import remember
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
@@ -48,6 +49,7 @@ class _Recording:
         self._completed: list[tuple[object, ...]] = []
         self._others: list[tuple[object, ...]] = []
         self._freed: list[str] = []  # jobs with a unique key that have ended
+        self._limited: list[Mark] = []  # jobs with limits whose hold has ended
 
     def run(self, items: Sequence[RecordItem], digests: Sequence[str]) -> list[Recorded]:
         found = marks(self._transaction, [hold.job_id for hold, _ in items])
@@ -63,13 +65,28 @@ class _Recording:
                 self._apply(mark, outcome, digest)
                 if mark.unique_key is not None and mark.state != PENDING:
                     self._freed.append(mark.id)
+                if mark.limits is not None:
+                    self._limited.append(mark)
                 answers.append(Recorded.APPLIED)
         if self._completed:
             self._transaction.executemany(_SETTLE_COMPLETED, self._completed)
         if self._others:
             self._transaction.executemany(_SETTLE_OTHER, self._others)
         unique.free(self._transaction, self._freed)
+        if self._limited:
+            self._give_back()
         return answers
+
+    def _give_back(self) -> None:
+        """Count the holds of keys that have ended, and find a place for what waits again."""
+        lanes = Lanes(self._transaction, self._now)
+        freed = lanes.ended(mark.limits for mark in self._limited)
+        for mark in self._limited:
+            if mark.state == PENDING:
+                lanes.enter(mark.seq)
+        lanes.freed(freed)
+        lanes.finish()
+        self._transaction.wakes |= lanes.exposed
 
     def _apply(self, mark: Mark, outcome: Outcome, digest: str) -> None:
         if isinstance(outcome, Completed):

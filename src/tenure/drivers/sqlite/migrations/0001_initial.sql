@@ -41,6 +41,7 @@ CREATE TABLE tenure_jobs (
     finished_at INTEGER,
     unique_key TEXT,
     limits TEXT,
+    lane INTEGER,
     headers TEXT,
     error TEXT,
     progress BLOB,
@@ -51,7 +52,12 @@ CREATE TABLE tenure_jobs (
 CREATE UNIQUE INDEX tenure_jobs_id ON tenure_jobs (id);
 
 -- The order of claims (I11); seq follows as the last column of every index by itself.
-CREATE INDEX tenure_jobs_ready ON tenure_jobs (queue, priority, run_at) WHERE state = 0;
+CREATE INDEX tenure_jobs_ready ON tenure_jobs (queue, priority, run_at)
+    WHERE state = 0 AND lane IS NULL;
+
+-- Waiting jobs that are kept back in a lane (see tenure_lanes): in its order, and for being counted.
+CREATE INDEX tenure_jobs_kept ON tenure_jobs (lane, run_at) WHERE lane IS NOT NULL;
+CREATE INDEX tenure_jobs_kept_due ON tenure_jobs (queue, run_at) WHERE lane IS NOT NULL;
 
 -- Small, since only running jobs are in it. Not on the lease: each extension would move an entry,
 -- and looking through the running jobs costs less.
@@ -125,6 +131,52 @@ CREATE TABLE tenure_schedules (
     last INTEGER NOT NULL,
     paused INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Limits on keys, or on all keys with a beginning (it ends in *); a bound that is NULL is not set.
+CREATE TABLE tenure_limits (
+    key TEXT PRIMARY KEY,
+    per_second INTEGER,
+    concurrent INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Waiting jobs of one queue and priority that name the same keys: either a limit holds all of them
+-- or none. So only the first, the head, is in the order of claims; the others are kept back
+-- (tenure_jobs.lane), and so is the head while the lane is parked on a key that is full.
+CREATE TABLE tenure_lanes (
+    id INTEGER PRIMARY KEY,
+    queue TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    limits TEXT NOT NULL,
+    head INTEGER NOT NULL,
+    head_at INTEGER NOT NULL,
+    parked TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX tenure_lanes_place ON tenure_lanes (queue, priority, limits);
+CREATE INDEX tenure_lanes_head ON tenure_lanes (head);
+
+-- Which lane is next once a key has room.
+CREATE INDEX tenure_lanes_parked ON tenure_lanes (parked, queue, priority DESC, head_at, head);
+
+-- How many current holds name a key; and while lanes are parked on it for its rate, when that is
+-- over.
+CREATE TABLE tenure_holds (
+    key TEXT PRIMARY KEY,
+    n INTEGER NOT NULL,
+    free_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tenure_holds_free ON tenure_holds (free_at) WHERE free_at IS NOT NULL;
+
+-- How many jobs of a key with a rate were claimed at an instant; of use for a second.
+CREATE TABLE tenure_claims (
+    key TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (key, at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tenure_claims_at ON tenure_claims (at);
 
 -- What workers say of themselves, for display.
 CREATE TABLE tenure_workers (

@@ -6,6 +6,6 @@ SELECT
     serial + 1, run_at, created_at, ?3, finished_at, error, result, progress, cancel_requested,
     payload, unique_key, limits
 FROM tenure_jobs INDEXED BY tenure_jobs_ready
-WHERE state = 0 AND queue = ?1 AND priority = ?2 AND run_at <= ?3
+WHERE state = 0 AND lane IS NULL AND queue = ?1 AND priority = ?2 AND run_at <= ?3
 ORDER BY run_at, seq
 LIMIT ?4;
