@@ -91,7 +91,9 @@ class JobStore(Driver):
         if held is not None:
             holder = self._records.get(held.holder)
             if holder is not None and holder.job.state in WAITING and holder.job.name == job.name:
-                holder.change(now, **changes_of_holder(holder.job, job, now))
+                changes = changes_of_holder(holder.job, job, now)
+                if changes:
+                    holder.change(now, **changes)
             return held
         self._arrivals += 1
         self._records[job.id] = Record(

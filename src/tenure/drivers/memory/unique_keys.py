@@ -36,9 +36,10 @@ class UniqueKeys:
     def free(self, job: Job[bytes]) -> None:
         """The job has ended, or started where that is the end of its hold."""
         held = None if job.unique is None else self._held.get(job.unique.key)
-        if job.unique is not None and held is not None and not held.throttle:
-            if held.job_id == job.id:
-                del self._held[job.unique.key]
+        if job.unique is None or held is None or held.throttle:
+            return
+        if held.job_id == job.id:
+            del self._held[job.unique.key]
 
     def forget(self, now: datetime) -> None:
         """Drop what is held by nobody any more."""

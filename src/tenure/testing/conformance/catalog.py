@@ -9,13 +9,18 @@ from tenure.testing.conformance import (
     exchanging,
     extending,
     fencing,
+    histories,
+    holding,
     inspecting,
     ordering,
     pruning,
     reclaiming,
     recording,
+    refusing,
     repeating,
     retrying,
+    scheduling,
+    uniqueness,
     waiting,
 )
 from tenure.testing.conformance.check import Check
@@ -41,6 +46,11 @@ CHECKS: tuple[Check, ...] = tuple(
         waiting,
         pruning,
         content,
+        uniqueness,
+        holding,
+        refusing,
+        histories,
+        scheduling,
     )
     for value in vars(subject).values()
     if isinstance(value, Check)
