@@ -31,6 +31,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -78,7 +79,10 @@ class RedisDriver(Driver):
     """
 
     capabilities = frozenset(Capability) - {
+        Capability.HISTORY,
+        Capability.LIMITS,
         Capability.NAMES,
+        Capability.SCHEDULES,
         Capability.SHARED,
         Capability.WITHIN,
     }
@@ -145,14 +149,14 @@ class RedisDriver(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         if now is None:
             return await self._enqueuing.enqueue(jobs)
         reply = await self._run(_ENQUEUE, [1, *requests.group(jobs)], now)
-        return [Enqueued.DUPLICATE if number else Enqueued.CREATED for number in reply]
+        return replies.enqueued(reply)
 
-    async def _enqueue_now(self, groups: Sequence[Argument]) -> Sequence[int]:
-        reply: Sequence[int] = await self._run(_ENQUEUE, groups, None)
+    async def _enqueue_now(self, groups: Sequence[Argument]) -> Sequence[int | bytes]:
+        reply: Sequence[int | bytes] = await self._run(_ENQUEUE, groups, None)
         return reply
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
@@ -241,11 +245,11 @@ class RedisDriver(Driver):
         deleted = 0
         while deleted < limit:
             most = min(limit - deleted, _AT_ONCE)
-            number, old_ids_left = await self._run(
+            number, more_to_forget = await self._run(
                 _PRUNE, [most, *requests.retained(retention)], now
             )
             deleted += number
-            if number < most and not old_ids_left:
+            if number < most and not more_to_forget:
                 break
         return deleted
 

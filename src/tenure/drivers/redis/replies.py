@@ -12,19 +12,22 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tenure.drivers.redis.requests import STATES
+from tenure.drivers.redis.requests import MODES, STATES, UNIQUE
 from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import (
     Answer,
     Claim,
     Counts,
+    Enqueued,
     Expired,
     ExpiredHold,
+    Held,
     Hold,
     Job,
     Kept,
     Recorded,
+    UniqueKey,
     WorkerInfo,
 )
 
@@ -32,6 +35,7 @@ __all__ = [
     "answers",
     "claims",
     "counts",
+    "enqueued",
     "expired",
     "jobs",
     "kept",
@@ -42,6 +46,7 @@ __all__ = [
 ]
 
 _MILLION = 1_000_000
+_ENQUEUED = (Enqueued.CREATED, Enqueued.DUPLICATE)
 _RECORDED = (Recorded.APPLIED, Recorded.REPEATED, Recorded.FENCED, Recorded.UNKNOWN)
 _KEPT = (Kept.KEPT, Kept.LOST, Kept.CANCEL_REQUESTED)
 _NO_HEADERS: Mapping[str, str] = {}
@@ -71,9 +76,11 @@ class _Mark(Struct, gc=False):
     token: bytes
     queue: str
     name: str
+    tail: bytes
 
 
 _NUMBERS = struct.Struct(">BBBb6Q5I16s16s")
+_EXTRAS, _HAS_TAIL = 2, 8 + 16  # where a mark says so, and its bits for unique key and limits
 _STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
 
 
@@ -88,14 +95,46 @@ def _mark(packed: bytes) -> _Mark:
     queue = settled_outcome + packed[settled_outcome - 1] + 2
     name = queue + (packed[queue - 2] << 8 | packed[queue - 1]) + 2
     end = name + (packed[name - 2] << 8 | packed[name - 1])
-    if end != len(packed):
+    if end != len(packed) and not packed[_EXTRAS] & _HAS_TAIL:
         raise ValueError("it has another length than it says")
     texts: list[Any] = [
         packed[token : settled_token - 1],
         packed[queue : name - 2].decode(),
         packed[name:end].decode(),
+        packed[end:],
     ]
     return _Mark(*_NUMBERS.unpack_from(packed), *texts)
+
+
+def _sized(data: bytes, at: int) -> bytes:
+    """The part that stands behind its length."""
+    end = at + 2 + (data[at] << 8 | data[at + 1])
+    if end > len(data):
+        raise ValueError("it is shorter than it says")
+    return data[at + 2 : end]
+
+
+def _tail(tail: bytes) -> tuple[UniqueKey | None, tuple[str, ...]]:
+    """The unique key and the limits behind a mark."""
+    packed = _sized(tail, 0)
+    unique: UniqueKey | None = None
+    if packed:
+        started, mode, period, max_wait = UNIQUE.unpack_from(packed)
+        unique = UniqueKey(
+            key=packed[UNIQUE.size :].decode(),
+            until="started" if started else "done",
+            period=period if period >= 0 else None,
+            mode=MODES[int(mode)],
+            max_wait=max_wait if max_wait >= 0 else None,
+        )
+    keys = _sized(tail, 2 + len(packed))
+    limits: list[str] = []
+    at = 0
+    while at < len(keys):
+        key = _sized(keys, at)
+        limits.append(key.decode())
+        at += 2 + len(key)
+    return unique, tuple(limits)
 
 
 _heads = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
@@ -131,7 +170,7 @@ class _Moments(dict[int, datetime]):
 
 
 def _read(reply: Sequence[Any]) -> list[_Read]:
-    """The jobs of an answer of parts/taking.lua; one whose mark is unreadable is left out."""
+    """The jobs of an answer of parts/showing.lua; one whose mark is unreadable is left out."""
     _, ids, packed, blobs, more = reply[:5]
     extras = {entry[0] - 1: entry[1:] for entry in more}
     none = (None, None, None)
@@ -161,7 +200,14 @@ def _job(
     timeout: float | None = None
     headers = _NO_HEADERS
     error: Failure | None = None
+    unique: UniqueKey | None = None
+    limits: tuple[str, ...] = ()
     failure, result, progress = extras
+    if mark.tail:
+        try:
+            unique, limits = _tail(mark.tail)
+        except _UNREADABLE as cause:
+            wrong.append(f"unique key or limits: {cause}")
     if head:
         try:
             max_attempts, timeout, headers = _heads.decode(head)
@@ -193,6 +239,8 @@ def _job(
         result=result,
         progress=progress,
         cancel_requested=mark.cancel != 0,
+        unique=unique,
+        limits=limits,
     )
     return _Read(mark, job, "; ".join(wrong) or None)
 
@@ -237,6 +285,12 @@ def reclaimed(reply: Sequence[bytes]) -> list[Hold]:
 
 
 # --- answers ------------------------------------------------------------------------------------
+
+
+def enqueued(reply: Sequence[int | bytes]) -> list[Enqueued | Held]:
+    return [
+        _ENQUEUED[answer] if isinstance(answer, int) else Held(answer.decode()) for answer in reply
+    ]
 
 
 def recorded(reply: Sequence[int]) -> list[Recorded]:

@@ -3,9 +3,10 @@
 What each script takes, and in which order, stands at the top of its file.
 """
 
+import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -34,7 +35,9 @@ from tenure.types import (
 )
 
 __all__ = [
+    "MODES",
     "STATES",
+    "UNIQUE",
     "claimed",
     "filtered",
     "group",
@@ -58,6 +61,15 @@ STATES = (
     State.FAILED,
     State.CANCELLED,
 )
+
+# The modes of a unique key, likewise; and what stands before the key (lua/parts/unique.lua).
+MODES: Sequence[Literal["keep", "replace", "debounce", "throttle"]] = (
+    "keep",
+    "replace",
+    "debounce",
+    "throttle",
+)
+UNIQUE = struct.Struct(">BBdd")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -93,6 +105,7 @@ def group(jobs: Sequence[NewJob]) -> list[Argument]:
             content_digest(job).hex(),
             len(job.payload),
             _head(job) + b"\n" + job.payload,
+            _tail(job),
         )
     return arguments
 
@@ -102,6 +115,27 @@ def _head(job: NewJob) -> bytes:
     if job.max_attempts is None and job.timeout is None and not job.headers:
         return b""
     return _json.encode((job.max_attempts, job.timeout, job.headers))
+
+
+def _tail(job: NewJob) -> bytes:
+    """The unique key and the limits, as the mark has them; empty where there is neither."""
+    if job.unique is None and not job.limits:
+        return b""
+    unique = b""
+    if job.unique is not None:
+        unique = UNIQUE.pack(
+            job.unique.until == "started",
+            MODES.index(job.unique.mode),
+            -1.0 if job.unique.period is None else job.unique.period,
+            -1.0 if job.unique.max_wait is None else job.unique.max_wait,
+        )
+        unique += job.unique.key.encode()
+    limits = b"".join(_sized(key.encode()) for key in job.limits)
+    return _sized(unique) + _sized(limits)
+
+
+def _sized(text: bytes) -> bytes:
+    return len(text).to_bytes(2, "big") + text
 
 
 def claimed(request: ClaimRequest) -> list[Argument]:

@@ -17,6 +17,9 @@ end
 
 local function remove(id, mark)
     leave(id, mark)
+    if mark[STATE] < COMPLETED and has(mark, HAS_UNIQUE) then
+        free_key(id, mark) -- an end has done so already
+    end
     put('HDEL', MARKS, id)
     put('HDEL', JOBS, id)
     drop_extra(ERRORS, HAS_ERROR, id, mark)

@@ -28,10 +28,12 @@ local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 11, 12, 13, 14, 15
 local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME, QUEUE, NAME = 16, 17, 18, 19, 20, 21, 22
 -- How it is packed, as replies.py reads it; half the time of cmsgpack. Texts follow their lengths.
 local LAYOUT = '>BBBbI8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0'
+-- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
+local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 23, 24, 25
 
-local PENDING, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 2, 3, 4, 5
+local PENDING, BLOCKED, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 1, 2, 3, 4, 5
 -- EXTRAS is the sum of those that the job has, so that the usual job costs no look-up for them.
-local HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4
+local HAS_ERROR, HAS_RESULT, HAS_PROGRESS, HAS_UNIQUE, HAS_LIMITS = 1, 2, 4, 8, 16
 
 local CHUNK = 4000 -- arguments to one command: unpack has a limit of about 8000
 
@@ -145,16 +147,32 @@ local function listed(ok, ...)
     return ok and { ... } or nil
 end
 
+local function has_tail(mark)
+    return mark[EXTRAS] % 32 >= 8
+end
+
 local function unpacked(packed)
-    return listed(pcall(struct.unpack, LAYOUT, packed))
+    local mark = listed(pcall(struct.unpack, LAYOUT, packed))
+    if mark and has_tail(mark) then
+        local tail = listed(pcall(struct.unpack, TAIL, packed, mark[TAIL_AT]))
+        if not tail then
+            return nil
+        end
+        mark[UNIQUE], mark[LIMITS] = tail[1], tail[2]
+    end
+    return mark
 end
 
 local function pack(m)
-    return struct.pack(
+    local packed = struct.pack(
         LAYOUT, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13],
         m[14], m[15], m[SEQ], m[CONTENT], #m[TOKEN], m[TOKEN], #m[SETTLED_TOKEN], m[SETTLED_TOKEN],
         #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
+    if has_tail(m) then
+        packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
+    end
+    return packed
 end
 
 -- The marks of ids, each beside its own: false where there is none, nil where it is damaged.
@@ -281,9 +299,20 @@ local function enter(id, mark)
     count(state, mark[QUEUE], 1)
 end
 
--- A change of state but for a claim ends the hold.
+-- A waiting job that is due at another time from now on; its place is among the same ones.
+local function shift(id, mark)
+    put('ZADD', ready_key(mark[QUEUE], mark[PRIORITY]), int(mark[RUN_AT]), mark[SEQ] .. id)
+    wake(mark[QUEUE])
+end
+
+local free_key -- parts/unique.lua has it, which every script that may end a job uses
+
+-- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
 local function become(id, mark, state)
     leave(id, mark)
+    if state >= COMPLETED and has(mark, HAS_UNIQUE) then
+        free_key(id, mark)
+    end
     mark[STATE] = state
     mark[TOKEN], mark[UNTIL], mark[LEASE] = '', 0, 0
     mark[FINISHED] = state >= COMPLETED and NOW or 0

@@ -2,28 +2,10 @@
 --
 -- In, from ARGV[at] on: token, lease, limit, max_bytes, again (1 or 0), then name and limit of
 -- each queue to the end of ARGV.
--- Out: now, ids, packed marks, blobs, and for jobs with extras {position, error, result, progress}.
+-- Out: as parts/showing.lua.
 -- Order: queue by queue as asked; within one by priority, due time, arrival (I11). Each priority
 -- in use has a sorted set of its own, so jobs ahead that are not due yet cost nothing.
 -- Writes nothing where it takes nothing, and all at the end: an error on the way takes nothing.
-
-local function shown(ids, packed, marks)
-    local blobs, extras = {}, {}
-    for from = 1, #ids, CHUNK do
-        local found = call('HMGET', JOBS, unpack(ids, from, math.min(from + CHUNK - 1, #ids)))
-        for i = 1, #found do
-            blobs[from + i - 1] = found[i]
-        end
-    end
-    for i, id in ipairs(ids) do
-        if marks[i][EXTRAS] ~= 0 then
-            extras[#extras + 1] = {
-                i, call('HGET', ERRORS, id), call('HGET', RESULTS, id), call('HGET', PROGRESS, id)
-            }
-        end
-    end
-    return { NOW_TEXT, ids, packed, blobs, extras }
-end
 
 -- I12: a job whose mark is damaged is claimed all the same, so that it can be ended: with a stand-in
 -- that says so by its CONTENT. The random token still fences older holds.
@@ -97,6 +79,9 @@ local function take(at)
             end
             mark[STATE], mark[TOKEN], mark[LEASE], mark[UNTIL] = PROCESSING, token, lease, NOW + lease
             mark[ATTEMPT], mark[SERIAL], mark[UPDATED] = mark[ATTEMPT] + 1, mark[SERIAL] + 1, NOW
+            if has_tail(mark) and has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE]).started then
+                free_key(id, mark)
+            end
             local whole = pack(mark)
             taken = taken + 1
             removed[taken + 2] = member
