@@ -40,6 +40,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -50,6 +51,7 @@ __all__ = ["RedisDriver"]
 _CANCEL, _CLAIM, _COUNTS = script("cancel"), script("claim"), script("counts")
 _DELETE, _ENQUEUE, _EXCHANGE = script("delete"), script("enqueue"), script("exchange")
 _EXPIRED, _EXTEND, _GET, _LIST = script("expired"), script("extend"), script("get"), script("list")
+_HISTORY = script("history")
 _MOVE, _NEXT_DUE, _PAUSE = script("move"), script("next_due"), script("pause")
 _PROGRESS, _PRUNE, _PURGE = script("progress"), script("prune"), script("purge")
 _RECLAIM, _RECORD, _REPORT = script("reclaim"), script("record"), script("report")
@@ -79,7 +81,6 @@ class RedisDriver(Driver):
     """
 
     capabilities = frozenset(Capability) - {
-        Capability.HISTORY,
         Capability.LIMITS,
         Capability.NAMES,
         Capability.SCHEDULES,
@@ -268,6 +269,9 @@ class RedisDriver(Driver):
 
     async def counts(self, *, now: datetime | None = None) -> Counts:
         return replies.counts(await self._run(_COUNTS, [], now))
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        return replies.history(await self._run(_HISTORY, [job_id], None))
 
     # --- presence and hints ---------------------------------------------------------------------
 

@@ -39,7 +39,9 @@ class _Call:
 class Enqueuing:
     """`send` runs the script with the server's clock and returns its answer."""
 
-    def __init__(self, send: Callable[[Sequence[Argument]], Awaitable[Sequence[int | bytes]]]) -> None:
+    def __init__(
+        self, send: Callable[[Sequence[Argument]], Awaitable[Sequence[int | bytes]]]
+    ) -> None:
         self._send = send
         self._waiting: list[_Call] = []
         self._sender: asyncio.Task[None] | None = None

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tenure.drivers.redis.requests import MODES, STATES, UNIQUE
-from tenure.outcomes import Failure
+from tenure.outcomes import Failure, Tried
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -26,6 +26,7 @@ from tenure.types import (
     Hold,
     Job,
     Kept,
+    PastAttempt,
     Recorded,
     UniqueKey,
     WorkerInfo,
@@ -37,6 +38,7 @@ __all__ = [
     "counts",
     "enqueued",
     "expired",
+    "history",
     "jobs",
     "kept",
     "moment",
@@ -66,6 +68,7 @@ class _Mark(Struct, gc=False):
     finished_at: int
     until: int
     lease: int
+    claimed_at: int
     attempt: int
     stalls: int
     serial: int
@@ -79,20 +82,22 @@ class _Mark(Struct, gc=False):
     tail: bytes
 
 
-_NUMBERS = struct.Struct(">BBBb6Q5I16s16s")
+_NUMBERS = struct.Struct(">BBBb7Q5I16s16s")
 _EXTRAS, _HAS_TAIL = 2, 8 + 16  # where a mark says so, and its bits for unique key and limits
 _STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
 
 
 def _mark(packed: bytes) -> _Mark:
-    """Read a mark: fixed numbers, then texts behind their lengths. What was settled is passed over.
+    """Read a mark: fixed numbers, then texts behind their lengths. What was settled, and who
+    made the hold, is passed over.
 
     Written out, since a claim spends a third of its time here.
     """
     token = _NUMBERS.size + 1
     settled_token = token + packed[token - 1] + 1
     settled_outcome = settled_token + packed[settled_token - 1] + 1
-    queue = settled_outcome + packed[settled_outcome - 1] + 2
+    worker = settled_outcome + packed[settled_outcome - 1] + 2
+    queue = worker + (packed[worker - 2] << 8 | packed[worker - 1]) + 2
     name = queue + (packed[queue - 2] << 8 | packed[queue - 1]) + 2
     end = name + (packed[name - 2] << 8 | packed[name - 1])
     if end != len(packed) and not packed[_EXTRAS] & _HAS_TAIL:
@@ -138,6 +143,8 @@ def _tail(tail: bytes) -> tuple[UniqueKey | None, tuple[str, ...]]:
 
 
 _heads = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
+_PAST = struct.Struct(">IIQQ")  # as lua/parts/history.lua packs it
+_tried = msgspec.json.Decoder(Tried)
 _failures = msgspec.json.Decoder(Failure)
 _workers = msgspec.json.Decoder(WorkerInfo)
 
@@ -274,6 +281,30 @@ def expired(reply: Sequence[Any]) -> Expired:
         hold = Hold(job_id.decode(), mark.serial, mark.token.decode())
         found.append(ExpiredHold(hold=hold, until=moment(mark.until), lease=mark.lease / _MILLION))
     return Expired(now=moment(int(now)), holds=tuple(found))
+
+
+def history(reply: Sequence[bytes]) -> list[PastAttempt]:
+    """Oldest first; an entry that cannot be read is left out."""
+    found: list[PastAttempt] = []
+    for entry in reply:
+        try:
+            attempt, serial, started_at, ended_at = _PAST.unpack_from(entry)
+            worker = _sized(entry, _PAST.size)
+            how = _tried.decode(entry[_PAST.size + 2 + len(worker) :])
+            past = PastAttempt(
+                attempt=attempt,
+                serial=serial,
+                outcome=how.outcome,
+                started_at=moment(started_at),
+                ended_at=moment(ended_at),
+                worker=worker.decode(),
+                kind=how.kind,
+                message=how.message,
+            )
+        except _UNREADABLE:
+            continue
+        found.append(past)
+    return found
 
 
 def reclaimed(reply: Sequence[bytes]) -> list[Hold]:

@@ -20,7 +20,9 @@ from tenure.outcomes import (
     Released,
     Retried,
     Snoozed,
+    Tried,
     outcome_digest,
+    tried,
 )
 from tenure.states import State
 from tenure.types import (
@@ -74,6 +76,7 @@ UNIQUE = struct.Struct(">BBdd")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _json = msgspec.json.Encoder()
+_STALLED = _json.encode(Tried(outcome="stalled", kind="stalled", message=""))
 
 
 def micros(instant: datetime) -> int:
@@ -142,6 +145,7 @@ def claimed(request: ClaimRequest) -> list[Argument]:
     """A claim."""
     arguments: list[Argument] = [
         request.token,
+        request.worker,
         span(request.lease),
         request.limit,
         request.max_bytes,
@@ -158,6 +162,8 @@ def settled(items: Sequence[tuple[Hold, Outcome]]) -> list[Argument]:
     for hold, outcome in items:
         arguments += (hold.job_id, hold.serial, hold.token, outcome_digest(outcome))
         arguments += _ending(outcome)
+        how = tried(outcome)
+        arguments.append(b"" if how is None else _text(how))
     return arguments
 
 
@@ -167,11 +173,11 @@ def _ending(outcome: Outcome) -> tuple[Argument, Argument, Argument]:
         case Completed(result=result):
             return ("completed", "", "") if result is None else ("returned", "", result)
         case Failed(failure=failure, started=started):
-            return ("failed" if started else "unstarted_failed", "", failure_text(failure))
+            return ("failed" if started else "unstarted_failed", "", _text(failure))
         case Cancelled(started=started):
             return ("cancelled" if started else "unstarted_cancelled", "", "")
         case Retried(delay=delay, failure=failure):
-            return ("retried", span(delay), failure_text(failure))
+            return ("retried", span(delay), _text(failure))
         case Snoozed(delay=delay):
             return ("snoozed", span(delay), "")
         case Released(delay=delay):
@@ -180,16 +186,16 @@ def _ending(outcome: Outcome) -> tuple[Argument, Argument, Argument]:
             assert_never(outcome)
 
 
-def failure_text(failure: Failure) -> bytes:
-    """A failure as JSON, whatever its message holds.
+def _text(said: Failure | Tried) -> bytes:
+    """A failure, or what a history keeps of it, as JSON, whatever its message holds.
 
     A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
     since a failure that cannot be stored would leave its job running for ever.
     """
     try:
-        return _json.encode(failure)
+        return _json.encode(said)
     except UnicodeEncodeError:
-        parts = msgspec.structs.asdict(failure)
+        parts = msgspec.structs.asdict(said)
         return _json.encode(
             {
                 name: value.encode("utf-8", "backslashreplace").decode()
@@ -211,7 +217,7 @@ def holds(given: Sequence[Hold]) -> list[Argument]:
 def reclaimed(limit: int, delays: Sequence[float], only: Sequence[Hold] | None) -> list[Argument]:
     """A reclaim."""
     given = ["*"] if only is None else holds(only)
-    return [limit, len(delays), *map(span, delays), *given]
+    return [limit, _STALLED, len(delays), *map(span, delays), *given]
 
 
 def retries(items: Sequence[ManualRetry]) -> list[Argument]:

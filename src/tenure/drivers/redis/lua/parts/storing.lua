@@ -40,8 +40,8 @@ end
 local function new_mark(i)
     local due = tonumber(ARGV[i + 4]) or NOW + tonumber(ARGV[i + 5])
     local mark = {
-        PENDING, 0, 0, tonumber(ARGV[i + 3]), due, NOW, NOW, 0, 0, 0, 0, 0, 0, 0,
-        tonumber(ARGV[i + 7]), false, ARGV[i + 6], '', '', '', ARGV[i + 2], ARGV[i + 1]
+        PENDING, 0, 0, tonumber(ARGV[i + 3]), due, NOW, NOW, 0, 0, 0, 0, 0, 0, 0, 0,
+        tonumber(ARGV[i + 7]), false, ARGV[i + 6], '', '', '', '', ARGV[i + 2], ARGV[i + 1]
     }
     if ARGV[i + 9] ~= '' then
         local unique, limits = struct.unpack(TAIL, ARGV[i + 9])
