@@ -1,6 +1,7 @@
 """Every check there is, by subject. Their names are unique."""
 
 from tenure.testing.conformance import (
+    admitting,
     claiming,
     content,
     controlling,
@@ -12,7 +13,10 @@ from tenure.testing.conformance import (
     histories,
     holding,
     inspecting,
+    leftovers,
+    limiting,
     ordering,
+    pacing,
     pruning,
     reclaiming,
     recording,
@@ -51,6 +55,10 @@ CHECKS: tuple[Check, ...] = tuple(
         refusing,
         histories,
         scheduling,
+        limiting,
+        pacing,
+        admitting,
+        leftovers,
     )
     for value in vars(subject).values()
     if isinstance(value, Check)
