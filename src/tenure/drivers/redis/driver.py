@@ -23,6 +23,7 @@ from tenure.drivers.redis.links import Links
 from tenure.drivers.redis.scripts import Keys, Script, script
 from tenure.drivers.redis.waiting import Waiting
 from tenure.errors import InvalidConfiguration, StoreError
+from tenure.standing import Fired, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -50,6 +51,9 @@ __all__ = ["RedisDriver"]
 
 _CANCEL, _CLAIM, _COUNTS = script("cancel"), script("claim"), script("counts")
 _DELETE, _ENQUEUE, _EXCHANGE = script("delete"), script("enqueue"), script("exchange")
+_DROP_SCHEDULES, _FIRE = script("drop_schedules"), script("fire")
+_PAUSE_SCHEDULE, _PUT_SCHEDULES = script("pause_schedule"), script("put_schedules")
+_SCHEDULES = script("schedules")
 _EXPIRED, _EXTEND, _GET, _LIST = script("expired"), script("extend"), script("get"), script("list")
 _HISTORY = script("history")
 _MOVE, _NEXT_DUE, _PAUSE = script("move"), script("next_due"), script("pause")
@@ -83,7 +87,6 @@ class RedisDriver(Driver):
     capabilities = frozenset(Capability) - {
         Capability.LIMITS,
         Capability.NAMES,
-        Capability.SCHEDULES,
         Capability.SHARED,
         Capability.WITHIN,
     }
@@ -272,6 +275,26 @@ class RedisDriver(Driver):
 
     async def history(self, job_id: str) -> Sequence[PastAttempt]:
         return replies.history(await self._run(_HISTORY, [job_id], None))
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        await self._run(_PUT_SCHEDULES, requests.schedules(schedules), now)
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        return [number == 1 for number in await self._run(_DROP_SCHEDULES, ids, None)]
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        answer: int = await self._run(_PAUSE_SCHEDULE, [id, int(paused)], now)
+        return answer == 1
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        return replies.schedules(await self._run(_SCHEDULES, [], now))
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        return replies.fired(await self._run(_FIRE, requests.ticks(ticks), now))
 
     # --- presence and hints ---------------------------------------------------------------------
 

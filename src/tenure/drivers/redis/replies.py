@@ -7,6 +7,7 @@ note that tells.
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec import Struct
 
 from tenure.drivers.redis.requests import MODES, STATES, UNIQUE
 from tenure.outcomes import Failure, Tried
+from tenure.standing import Fired, ScheduleRecord, Schedules
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -38,18 +40,21 @@ __all__ = [
     "counts",
     "enqueued",
     "expired",
+    "fired",
     "history",
     "jobs",
     "kept",
     "moment",
     "reclaimed",
     "recorded",
+    "schedules",
     "workers",
 ]
 
 _MILLION = 1_000_000
 _ENQUEUED = (Enqueued.CREATED, Enqueued.DUPLICATE)
 _RECORDED = (Recorded.APPLIED, Recorded.REPEATED, Recorded.FENCED, Recorded.UNKNOWN)
+_FIRED = (Fired.FIRED, Fired.LOST, Fired.EARLY)
 _KEPT = (Kept.KEPT, Kept.LOST, Kept.CANCEL_REQUESTED)
 _NO_HEADERS: Mapping[str, str] = {}
 _UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, IndexError, struct.error)
@@ -143,6 +148,7 @@ def _tail(tail: bytes) -> tuple[UniqueKey | None, tuple[str, ...]]:
 
 
 _heads = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
+_SCHEDULE = struct.Struct(">BQQ")  # as lua/parts/book.lua packs it
 _PAST = struct.Struct(">IIQQ")  # as lua/parts/history.lua packs it
 _tried = msgspec.json.Decoder(Tried)
 _failures = msgspec.json.Decoder(Failure)
@@ -334,6 +340,32 @@ def kept(reply: Sequence[int]) -> list[Kept]:
 
 def answers(reply: Sequence[bytes]) -> list[Answer]:
     return [Answer(text.decode()) for text in reply]
+
+
+def fired(reply: Sequence[int]) -> list[Fired]:
+    return [_FIRED[number] for number in reply]
+
+
+def schedules(reply: Sequence[Any]) -> Schedules:
+    """By id; one that cannot be read is not shown, and stays as it is."""
+    found: list[ScheduleRecord] = []
+    now, flat = reply
+    for name, packed in zip(flat[::2], flat[1::2], strict=True):
+        try:
+            paused, created_at, last = _SCHEDULE.unpack_from(packed)
+            revision = _sized(packed, _SCHEDULE.size)
+            record = ScheduleRecord(
+                id=name.decode(),
+                revision=revision.decode(),
+                definition=packed[_SCHEDULE.size + 2 + len(revision) :],
+                created_at=moment(created_at),
+                last=moment(last),
+                paused=paused != 0,
+            )
+        except _UNREADABLE:
+            continue
+        found.append(record)
+    return Schedules(now=moment(int(now)), items=sorted(found, key=attrgetter("id")))
 
 
 def workers(reply: Sequence[bytes | None]) -> list[WorkerInfo]:

@@ -24,6 +24,7 @@ from tenure.outcomes import (
     outcome_digest,
     tried,
 )
+from tenure.standing import NewSchedule, Tick
 from tenure.states import State
 from tenure.types import (
     ClaimRequest,
@@ -50,8 +51,10 @@ __all__ = [
     "reclaimed",
     "retained",
     "retries",
+    "schedules",
     "settled",
     "span",
+    "ticks",
 ]
 
 # By their number in a mark, which is stored for ever: append, never reorder.
@@ -98,19 +101,23 @@ def group(jobs: Sequence[NewJob]) -> list[Argument]:
     """One group of enqueue."""
     arguments: list[Argument] = [len(jobs)]
     for job in jobs:
-        arguments += (
-            job.id,
-            job.name,
-            job.queue,
-            job.priority,
-            "" if job.at is None else micros(job.at),
-            0 if job.delay is None else span(job.delay),
-            content_digest(job).hex(),
-            len(job.payload),
-            _head(job) + b"\n" + job.payload,
-            _tail(job),
-        )
+        arguments += _stored(job)
     return arguments
+
+
+def _stored(job: NewJob) -> tuple[Argument, ...]:
+    return (
+        job.id,
+        job.name,
+        job.queue,
+        job.priority,
+        "" if job.at is None else micros(job.at),
+        0 if job.delay is None else span(job.delay),
+        content_digest(job).hex(),
+        len(job.payload),
+        _head(job) + b"\n" + job.payload,
+        _tail(job),
+    )
 
 
 def _head(job: NewJob) -> bytes:
@@ -239,6 +246,23 @@ def moves(items: Sequence[Move]) -> list[Argument]:
             _or_empty(item.priority),
             _or_empty(item.serial),
         )
+    return arguments
+
+
+def schedules(given: Sequence[NewSchedule]) -> list[Argument]:
+    """Schedules to store."""
+    arguments: list[Argument] = []
+    for schedule in given:
+        arguments += (schedule.id, schedule.revision, schedule.definition)
+    return arguments
+
+
+def ticks(given: Sequence[Tick]) -> list[Argument]:
+    """The ticks of fire."""
+    arguments: list[Argument] = []
+    for tick in given:
+        arguments += (tick.schedule_id, tick.revision, micros(tick.previous), micros(tick.instant))
+        arguments += (0,) if tick.job is None else (1, *_stored(tick.job))
     return arguments
 
 
