@@ -24,6 +24,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -53,7 +54,9 @@ class PostgresDriver(Driver):
     take before its connection is dropped and the call raises an ambiguous `StoreUnavailable`.
 
     `within=` takes a caller's own connection to the same database: of psycopg (3), sync or async,
-    of asyncpg, or SQLAlchemy's over these. It holds up nobody else's claims and leases.
+    of asyncpg, or SQLAlchemy's over these. It holds up nobody else's claims and leases; but a
+    dispatch of a unique key that is taken or given back in it waits, with the program's others that
+    have unique keys, until it ends.
 
     `pooled` says that a pooler in transaction mode (PgBouncer) is in between. It is found out where
     it is not said. Statements are then not prepared, and there are no notifications: who waits
@@ -62,7 +65,13 @@ class PostgresDriver(Driver):
     """
 
     # Connections belong to the event loop that opened the driver, so it is not SHARED.
-    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.SHARED}
+    capabilities = frozenset(Capability) - {
+        Capability.NAMES,
+        Capability.SHARED,
+        Capability.HISTORY,
+        Capability.SCHEDULES,
+        Capability.LIMITS,
+    }
 
     def __init__(
         self,
@@ -117,7 +126,7 @@ class PostgresDriver(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         session = self._opened
         if not jobs:
             return []
@@ -165,7 +174,7 @@ class PostgresDriver(Driver):
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         async with within(connection, self._statements) as transaction:
             answers = await enqueue.enqueue(transaction, jobs, None)
             # Heard when the caller commits; inside of its transaction there is no other way.

@@ -2,11 +2,13 @@
 
 A row that makes no sense gives a job with stand-ins, and a text that says what was wrong with it;
 it never raises, so that a bad record harms only itself (I12). The types of the columns leave little
-that can be wrong: the texts in JSON, the number of the state, and times beyond those of Python.
+that can be wrong: the texts in JSON, the number of the state, how a unique key is held, and times
+beyond those of Python.
 
 A *job row* is what the statements that say so answer, in this order: queue, priority, run_at, seq,
 lease, id, name, state, max_attempts, timeout, headers, attempt, stalls, serial, created_at,
-updated_at, finished_at, error, result, progress, cancel_requested, payload.
+updated_at, finished_at, error, result, progress, cancel_requested, key, key_until, key_mode,
+key_period, key_max_wait, payload.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ import msgspec
 from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers
 from tenure.outcomes import Failure
 from tenure.states import State
-from tenure.types import Claim, Hold, Job
+from tenure.types import Claim, Hold, Job, UniqueKey
 
 __all__ = ["Row", "read_claims", "read_job"]
 
@@ -101,6 +103,11 @@ def _read(row: Row) -> ReadJob:
         result,
         progress,
         cancel_requested,
+        key,
+        key_until,
+        key_mode,
+        key_period,
+        key_max_wait,
         payload,
     ) = row
     job: Job[bytes] = Job(  # calling `Job[bytes]` takes six times as long
@@ -126,6 +133,9 @@ def _read(row: Row) -> ReadJob:
         result=result,
         progress=progress,
         cancel_requested=cancel_requested,
+        unique=None
+        if key is None
+        else read("unique", (key, key_until, key_mode, key_period, key_max_wait), _unique, None),
     )
     return job, "; ".join(wrong) or None
 
@@ -134,6 +144,11 @@ def _state(number: int) -> State:
     if number < 0:
         raise ValueError(f"no state has the number {number}")
     return STATES[number]
+
+
+def _unique(columns: tuple[object, ...]) -> UniqueKey | None:
+    names = ("key", "until", "mode", "period", "max_wait")
+    return msgspec.convert(dict(zip(names, columns, strict=True)), UniqueKey)
 
 
 def _failure(text: str) -> Failure | None:

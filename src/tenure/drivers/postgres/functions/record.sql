@@ -21,6 +21,8 @@ DECLARE
         FROM unnest(p_ids) WITH ORDINALITY AS n (id, place)
     );
     v_applied text[];
+    v_keys text[];  -- those of jobs that have ended, and whose they are; NULL for none
+    v_key_ids text[];
 BEGIN
     WITH settled AS (
         UPDATE {schema}.jobs AS j
@@ -50,13 +52,22 @@ BEGIN
         WHERE j.id = ANY (p_ids)
             AND j.serial = p_serials[(v_places -> j.id)::integer]
             AND j.token = p_tokens[(v_places -> j.id)::integer]
-        RETURNING j.id, j.queue, j.state
+        RETURNING j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key
     ), counted AS (
         INSERT INTO {schema}.differences (queue, state, n)
         SELECT s.queue, s.state, count(*) FROM settled AS s WHERE s.state >= 3
         GROUP BY s.queue, s.state
     )
-    SELECT array_agg(s.id) INTO v_applied FROM settled AS s;
+    SELECT
+        array_agg(s.id),
+        array_agg(s.key) FILTER (WHERE s.key IS NOT NULL),
+        array_agg(s.id) FILTER (WHERE s.key IS NOT NULL)
+    INTO v_applied, v_keys, v_key_ids
+    FROM settled AS s;
+
+    IF v_keys IS NOT NULL THEN
+        PERFORM {schema}.free(v_keys, v_key_ids);
+    END IF;
 
     IF cardinality(v_applied) = cardinality(p_ids) THEN
         RETURN NULL;

@@ -1,14 +1,16 @@
--- Deletes jobs that are not processing, and remembers their ids for a minute.
+-- Deletes jobs that are not processing, and remembers their ids for a minute. Their keys are free.
 -- In: seqs of rows that this transaction has locked, now. Out: how many.
 -- A minute is twice as long as a dispatch is repeated.
 CREATE OR REPLACE FUNCTION {schema}.remove(p_seqs bigint[], p_now timestamptz)
 RETURNS integer LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_count integer;
+    v_keys text[];  -- and whose they are; NULL for none
+    v_key_ids text[];
 BEGIN
     WITH removed AS (
         DELETE FROM {schema}.jobs WHERE seq = ANY (p_seqs) AND state <> 2
-        RETURNING id, content, queue, state
+        RETURNING id, content, queue, state, key
     ), remembered AS (
         INSERT INTO {schema}.gone (id, content, until)
         SELECT r.id, r.content, p_now + interval '1 minute' FROM removed AS r
@@ -18,6 +20,15 @@ BEGIN
         SELECT r.queue, r.state, -count(*) FROM removed AS r WHERE r.state >= 3
         GROUP BY r.queue, r.state
     )
-    SELECT count(*) INTO v_count FROM removed;
+    SELECT
+        count(*),
+        array_agg(r.key) FILTER (WHERE r.key IS NOT NULL),
+        array_agg(r.id) FILTER (WHERE r.key IS NOT NULL)
+    INTO v_count, v_keys, v_key_ids
+    FROM removed AS r;
+
+    IF v_keys IS NOT NULL THEN
+        PERFORM {schema}.free(v_keys, v_key_ids);
+    END IF;
     RETURN v_count;
 END $$;
