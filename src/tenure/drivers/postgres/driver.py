@@ -33,6 +33,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -68,7 +69,6 @@ class PostgresDriver(Driver):
     capabilities = frozenset(Capability) - {
         Capability.NAMES,
         Capability.SHARED,
-        Capability.HISTORY,
         Capability.SCHEDULES,
         Capability.LIMITS,
     }
@@ -278,6 +278,10 @@ class PostgresDriver(Driver):
     async def list(self, which: JobFilter, cursor: str | None, limit: int) -> Page[bytes]:
         session = self._opened
         return await session.run(inspection.list_jobs(session.pool, which, cursor, limit))
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        session = self._opened
+        return await session.run(inspection.history(session.pool, job_id))
 
     async def counts(self, *, now: datetime | None = None) -> Counts:
         session = self._opened

@@ -17,12 +17,12 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers
-from tenure.outcomes import Failure
+from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers, read_tried
+from tenure.outcomes import Failure, Tried
 from tenure.states import State
-from tenure.types import Claim, Hold, Job, UniqueKey
+from tenure.types import Claim, Hold, Job, PastAttempt, UniqueKey
 
-__all__ = ["Row", "read_claims", "read_job"]
+__all__ = ["Row", "read_claims", "read_job", "read_past"]
 
 T = TypeVar("T")
 
@@ -39,6 +39,7 @@ ReadJob = tuple[Job[bytes], str | None]
 
 _NO_HEADERS: Mapping[str, str] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN = Tried(outcome="unknown", kind="damaged", message="")
 _UNREADABLE = (ValueError, IndexError, TypeError, msgspec.MsgspecError)
 _QUEUE, _PRIORITY, _RUN_AT, _SEQ, _LEASE = range(5)
 
@@ -69,6 +70,25 @@ def _read_claim(row: Row, token: str) -> Claim:
 def read_job(row: Row) -> Job[bytes]:
     """The job that a job row shows, with stand-ins for what cannot be read."""
     return _read(row)[0]
+
+
+def read_past(row: Row) -> PastAttempt:
+    """The attempt that a row of a history shows, with a stand-in for how it ended."""
+    attempt, serial, started_at, ended_at, worker, text = row
+    try:
+        how = read_tried(text)
+    except _UNREADABLE:
+        how = _UNKNOWN
+    return PastAttempt(
+        attempt=attempt,
+        serial=serial,
+        outcome=how.outcome,
+        started_at=started_at,
+        ended_at=ended_at,
+        worker=worker or "",
+        kind=how.kind,
+        message=how.message,
+    )
 
 
 def _read(row: Row) -> ReadJob:

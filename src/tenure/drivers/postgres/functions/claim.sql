@@ -65,6 +65,7 @@ BEGIN
             attempt = least(j.attempt, 2147483646) + 1,
             token = p_token,
             worker = p_worker,
+            claimed_at = v_now,
             lease = p_lease,
             lease_until = v_now + p_lease * interval '1 second',
             updated_at = v_now

@@ -7,7 +7,7 @@
 CREATE TABLE {schema}.version (version integer NOT NULL);
 
 -- seq is the order of arrival and the key: a random or textual key is several times slower and gets
--- worse with size. The hold (token, lease_until, lease, worker) is NULL unless the job is
+-- worse with size. The hold (token, lease_until, lease, worker, claimed_at) is NULL unless the job is
 -- processing, so that a token that matches proves the state; settled_* is the last hold that was
 -- settled, kept apart from it.
 --
@@ -23,6 +23,7 @@ CREATE TABLE {schema}.jobs (
     settled_serial bigint,
     run_at timestamptz NOT NULL,
     lease_until timestamptz,
+    claimed_at timestamptz,
     lease double precision,
     timeout double precision,
     created_at timestamptz NOT NULL,
@@ -132,6 +133,20 @@ CREATE TABLE {schema}.keys (
 );
 
 CREATE INDEX keys_until ON {schema}.keys (until) WHERE until IS NOT NULL;
+
+-- The attempts that did not complete their job, gone with it. how is JSON as text (`Tried`).
+CREATE TABLE {schema}.history (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job bigint NOT NULL,  -- its seq: another job under the same id has another one
+    serial bigint NOT NULL,
+    started_at timestamptz NOT NULL,
+    ended_at timestamptz NOT NULL,
+    attempt integer NOT NULL,
+    worker text,
+    how text NOT NULL
+);
+
+CREATE INDEX history_job ON {schema}.history (job, seq);
 
 -- What workers say of themselves, for display.
 CREATE TABLE {schema}.workers (
