@@ -9,13 +9,23 @@ from datetime import datetime
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.postgres import claim, control, enqueue, inspection, leases, presence, record
+from tenure.drivers.postgres import (
+    claim,
+    control,
+    enqueue,
+    inspection,
+    leases,
+    presence,
+    record,
+    scheduling,
+)
 from tenure.drivers.postgres.keeper import Keeper
 from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.session import Session, open_session
 from tenure.drivers.postgres.statements import Statements
 from tenure.drivers.postgres.within import within
 from tenure.errors import StoreError, StoreUnavailable
+from tenure.standing import Fired, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -69,7 +79,6 @@ class PostgresDriver(Driver):
     capabilities = frozenset(Capability) - {
         Capability.NAMES,
         Capability.SHARED,
-        Capability.SCHEDULES,
         Capability.LIMITS,
     }
 
@@ -286,6 +295,32 @@ class PostgresDriver(Driver):
     async def counts(self, *, now: datetime | None = None) -> Counts:
         session = self._opened
         return await session.run(inspection.counts(session.pool, now))
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        session = self._opened
+        await session.run(scheduling.put(session.pool, schedules, now))
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        session = self._opened
+        return await session.run(scheduling.drop(session.pool, ids))
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        session = self._opened
+        return await session.run(scheduling.pause(session.pool, id, paused, now))
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        session = self._opened
+        return await session.run(scheduling.look(session.pool, now))
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        session = self._opened
+        answers = await session.run(scheduling.fire(session.pool, ticks, now))
+        session.wake()
+        return answers
 
     # --- presence and hints ---------------------------------------------------------------------
 

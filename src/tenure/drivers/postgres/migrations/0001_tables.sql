@@ -148,6 +148,16 @@ CREATE TABLE {schema}.history (
 
 CREATE INDEX history_job ON {schema}.history (job, seq);
 
+-- Schedules; last is the newest tick that has passed. What recurs is in definition, for others to read.
+CREATE TABLE {schema}.schedules (
+    id text COLLATE "C" PRIMARY KEY,
+    revision text COLLATE "C" NOT NULL,
+    created_at timestamptz NOT NULL,
+    last timestamptz NOT NULL,
+    paused boolean NOT NULL DEFAULT false,
+    definition bytea NOT NULL
+);
+
 -- What workers say of themselves, for display.
 CREATE TABLE {schema}.workers (
     id text COLLATE "C" PRIMARY KEY,
