@@ -34,6 +34,7 @@ from tenure.intake import DEFAULT_PAYLOAD_LIMIT
 from tenure.job_handle import JobHandle
 from tenure.store import Store
 from tenure.types import Enqueued, NewJob
+from tenure.waits import Waits
 
 __all__ = ["Queue", "connect"]
 
@@ -97,6 +98,7 @@ class Queue(Bulk, Control, Inspection):
             weakref.WeakKeyDictionary()
         )
         self.payload_limit = payload_limit
+        self.waits = Waits(self.driver, timing)
         self._ids = JobIds()
 
     # --- life cycle -----------------------------------------------------------------------------
@@ -136,7 +138,8 @@ class Queue(Bulk, Control, Inspection):
     async def close(self) -> None:
         """Shut down workers that still run on this queue (drain=0), then close the store.
 
-        Legal twice, and before the queue was ever opened.
+        Whoever still waits for a result gets `RuntimeUnavailable`. Legal twice, and before the
+        queue was ever opened.
         """
         here = asyncio.get_running_loop()
         for run, loop in list(self._runs.items()):
@@ -147,6 +150,7 @@ class Queue(Bulk, Control, Inspection):
             else:
                 there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
                 await asyncio.wrap_future(there)
+        self.waits.close()
         await self._store.close()
 
     # --- dispatch -------------------------------------------------------------------------------
@@ -246,7 +250,7 @@ class Queue(Bulk, Control, Inspection):
         return [self._handle(job) for job in jobs]
 
     def _handle(self, job: NewJob) -> JobHandle:
-        return JobHandle(job.id, created=True, get=self.get, clock=self.clock)
+        return JobHandle(job.id, created=True, end=self.waits.end)
 
     async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> None:
         if not jobs:
