@@ -34,6 +34,7 @@ from tenure.limiting import Limiting
 from tenure.scheduling import Scheduling
 from tenure.store import Store
 from tenure.types import Enqueued, Held, NewJob
+from tenure.waits import Waits
 
 __all__ = ["Queue", "connect"]
 
@@ -98,6 +99,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
+        self.waits = Waits(self.driver, timing)
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -136,7 +138,8 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
     async def close(self) -> None:
         """Shut down workers that still run on this queue (drain=0), then close the store.
 
-        Legal twice, and before the queue was ever opened.
+        Whoever still waits for a result gets `RuntimeUnavailable`. Legal twice, and before the
+        queue was ever opened.
         """
         here = asyncio.get_running_loop()
         for run, loop in list(self._runs.items()):
@@ -147,6 +150,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             else:
                 there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
                 await asyncio.wrap_future(there)
+        self.waits.close()
         await self._store.close()
 
     # --- dispatch -------------------------------------------------------------------------------
@@ -278,7 +282,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
                 raise DuplicateJob(job.id)
             held = answer.holder if isinstance(answer, Held) else None
             handles.append(
-                JobHandle(held or job.id, created=held is None, get=self.get, clock=self.clock)
+                JobHandle(held or job.id, created=held is None, end=self.waits.end)
             )
         return handles
 

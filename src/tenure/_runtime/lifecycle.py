@@ -16,7 +16,7 @@ from tenure._runtime.failures import describe
 from tenure._runtime.judge import Judge
 from tenure._runtime.keeper import Keeper
 from tenure._runtime.loop import Backoff, Loop
-from tenure._runtime.recorder import Recorder
+from tenure._runtime.recorder import Awaited, Recorder
 from tenure._runtime.report import ErrorBuffer, Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
@@ -47,6 +47,7 @@ class Lifecycle:
         open_driver: Callable[[], Awaitable[Driver]],
         clock: Clock,
         observers: Sequence[Observer],
+        awaited: Awaited,
     ) -> None:
         self.settings = settings
         self.buffer = ErrorBuffer()
@@ -54,6 +55,7 @@ class Lifecycle:
         self._handlers = handlers
         self._open_driver = open_driver
         self._clock = clock
+        self._awaited = awaited
         self._loop = asyncio.get_running_loop()
         self._slots = Slots(settings.concurrency, settings.prefetch)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -205,6 +207,7 @@ class Lifecycle:
             self._spawn,
         )
         recorder.claims = claimer
+        recorder.awaited = self._awaited
         executor.slot_freed = judge.start_ready
         # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
         # tell the claimer, and a worker whose slots had all been taken would claim no more.
