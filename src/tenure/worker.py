@@ -114,9 +114,9 @@ class Worker:
     ) -> None:
         """Let `handler(payload)` or `handler(payload, job)` run the jobs of this name.
 
-        An `async def` runs on the event loop, a plain `def` in a thread. `retry` (a
-        `RetryPolicy`) says when a failed attempt is followed by another; without it, and without
-        `max_attempts` at dispatch, there is one attempt. `timeout` limits an attempt. `executor` has no other value yet than None.
+        An `async def` runs on the event loop, a plain `def` in a thread. `retry` says when a failed
+        attempt is followed by another; without it, and without `max_attempts` at dispatch, there is
+        one attempt. `timeout` limits an attempt. `executor` has no other value yet than None.
         A name that is taken is refused unless `replace`. Running workers do not change.
         """
         if executor is not None:
