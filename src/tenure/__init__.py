@@ -63,6 +63,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
 from tenure.states import State
@@ -136,6 +137,7 @@ __all__ = [
     "Kept",
     "LeaseEnded",
     "LeaseLost",
+    "LogLine",
     "LoopBlocked",
     "ManualRetry",
     "Move",
@@ -144,6 +146,7 @@ __all__ = [
     "Outcome",
     "Page",
     "PartialDispatch",
+    "Progress",
     "Queue",
     "QueueError",
     "QueueLimit",
