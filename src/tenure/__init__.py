@@ -68,6 +68,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
 from tenure.schedules import Schedule
@@ -158,6 +159,7 @@ __all__ = [
     "LeaseEnded",
     "LeaseLost",
     "Limit",
+    "LogLine",
     "LoopBlocked",
     "ManualRetry",
     "Missed",
@@ -169,6 +171,7 @@ __all__ = [
     "Page",
     "PartialDispatch",
     "PastAttempt",
+    "Progress",
     "Queue",
     "QueueError",
     "QueueLimit",

@@ -16,6 +16,7 @@ from tenure._runtime.failures import describe
 from tenure._runtime.judge import Judge
 from tenure._runtime.keeper import Keeper
 from tenure._runtime.loop import Backoff, Loop
+from tenure._runtime.progress import ProgressWriter
 from tenure._runtime.recorder import Awaited, Recorder
 from tenure._runtime.report import ErrorBuffer, Reporter
 from tenure._runtime.settings import WorkerSettings
@@ -64,6 +65,7 @@ class Lifecycle:
         self._claimer: Claimer | None = None
         self._recorder: Recorder | None = None
         self._executor: Executor | None = None
+        self._progress: ProgressWriter | None = None
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
         self._aborted = False
@@ -174,12 +176,14 @@ class Lifecycle:
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
         completer = Completer(driver, settings.result_limit, self.reporter, clock, self._spawn)
+        progress = self._progress = ProgressWriter(driver, self.reporter, clock, self._spawn)
         recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,
             slots,
             recorder,
             completer,
+            progress,
             self.reporter,
             clock,
             aborting=self._aborting,
@@ -208,6 +212,7 @@ class Lifecycle:
         )
         recorder.claims = claimer
         recorder.awaited = self._awaited
+        progress.lost = executor.lose
         executor.slot_freed = judge.start_ready
         # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
         # tell the claimer, and a worker whose slots had all been taken would claim no more.
@@ -341,6 +346,8 @@ class Lifecycle:
         """Stop every loop and thread of ours."""
         self._aborted = True
         self._ending = True
+        if self._progress is not None:
+            self._progress.close()
         if self._executor is not None:
             self._executor.abort()
             self._executor.close()

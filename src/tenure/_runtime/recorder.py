@@ -86,6 +86,7 @@ class Recorder:
         self._can_release = Capability.RELEASE in driver.capabilities
         self._pending: deque[Finished] = deque()
         self._writing: list[Finished] = []
+        self._waiting: set[Finished] = set()  # for the last progress of their attempts
         self._wake = asyncio.Event()
         self._backoff = Backoff(0.05, 2.0)
         self._batch = _MAX_BATCH
@@ -99,8 +100,19 @@ class Recorder:
             return
         self._slots.unrecorded += 1
         if item.within is not None:
+            if item.progress is not None:
+                item.progress.drop()  # it may have to wait for the handler's own transaction
             self._completer.check(item, self._checked)
+        elif item.progress is not None:
+            self._waiting.add(item)
+            item.progress.finish(lambda: self._told(item))
         else:
+            self._write(item)
+
+    def _told(self, item: Finished) -> None:
+        """The last progress of the attempt was written, or given up."""
+        if item in self._waiting:
+            self._waiting.discard(item)
             self._write(item)
 
     def _write(self, item: Finished) -> None:
@@ -142,13 +154,15 @@ class Recorder:
     @property
     def unanswered(self) -> list[Finished]:
         """What has not been answered, in flight or not."""
-        return [*self._writing, *self._pending, *self._completer.unanswered]
+        own = [*self._writing, *self._pending, *self._waiting]
+        return own + self._completer.unanswered
 
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered, in flight or not: the caller reports it."""
         left = self.unanswered
         self._completer.abandon()
         self._writing = []
+        self._waiting.clear()
         self._pending.clear()
         self._slots.unrecorded -= len(left)
         return left
