@@ -172,6 +172,39 @@ def test_real_time_far_apart_is_found_on_both_sides_of_a_change(
     assert list(takewhile(lambda tick: tick >= start, back)) == expected[::-1]
 
 
+@pytest.mark.parametrize(
+    "stretch", STRETCHES, ids=lambda stretch: f"{stretch.zone} {stretch.start}"
+)
+def test_newest_and_following_hold_at_each_moment_of_a_change(stretch: Stretch) -> None:
+    """Also while clocks that went back show the same times again."""
+    times = Times(
+        text="*/10 0-3 * * *",
+        real=False,
+        minutes=frozenset(range(0, 60, 10)),
+        hours=frozenset(range(4)),
+        day=lambda _: True,
+    )
+    recurrence = parse(times.text, stretch.zone)
+    expected = brute(times, stretch)
+    for tick, later in pairwise(expected):
+        now = tick
+        while now < later:
+            assert recurrence.newest(now, ANCHOR) == tick
+            assert recurrence.following(now, ANCHOR) == later
+            now += timedelta(minutes=15)
+
+
+def test_a_change_right_after_a_tick_is_seen_from_wherever_the_search_began() -> None:
+    """0:30 comes twice in Havana that day, and then not for a year: quarter hour by quarter hour."""
+    once = parse("30 */24 1 11 *", "America/Havana")
+    ticks = [utc(2026, 11, 1, 4, 30), utc(2026, 11, 1, 5, 30)]
+    for quarter in range(1, 4 * 80):
+        after = ticks[0] - timedelta(minutes=15) * quarter
+        until = ticks[1] + timedelta(minutes=15) * quarter
+        assert once.upcoming(after, ANCHOR, 2) == tuple(ticks)
+        assert list(islice(once.back(until, ANCHOR), 2)) == ticks[::-1]
+
+
 # --- @every ---------------------------------------------------------------------------------------
 
 
