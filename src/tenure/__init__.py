@@ -37,6 +37,7 @@ from tenure.errors import (
     StoreError,
     StoreUnavailable,
     TenureError,
+    UnknownKey,
     Unsupported,
     WorkerTaskError,
 )
@@ -51,6 +52,7 @@ from tenure.events import (
     LeaseEnded,
     Observer,
 )
+from tenure.fernet import Fernet
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
 from tenure.outcomes import (
@@ -63,6 +65,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.payload_codec import PayloadCodec
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
 from tenure.states import State
@@ -114,6 +117,7 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fernet",
     "HandlerNotFound",
     "Hold",
     "InvalidConfiguration",
@@ -144,6 +148,7 @@ __all__ = [
     "Outcome",
     "Page",
     "PartialDispatch",
+    "PayloadCodec",
     "Queue",
     "QueueError",
     "QueueLimit",
@@ -165,6 +170,7 @@ __all__ = [
     "StoreUnavailable",
     "SystemClock",
     "TenureError",
+    "UnknownKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",

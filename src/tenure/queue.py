@@ -27,8 +27,9 @@ from tenure.errors import (
     Unsupported,
 )
 from tenure.ids import JobIds
-from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_name
+from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_codec, check_name
 from tenure.job_handle import JobHandle
+from tenure.payload_codec import PayloadCodec
 from tenure.states import State
 from tenure.store import Store
 from tenure.types import Answer, Counts, Enqueued, Job, JobFilter, ManualRetry, NewJob, Page
@@ -54,6 +55,7 @@ def connect(
     url: str,
     *,
     payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
+    codec: PayloadCodec | None = None,
     clock: Clock | None = None,
     **options: object,
 ) -> "Queue":
@@ -65,12 +67,12 @@ def connect(
     or "NORMAL"), `busy_timeout` (seconds); for Redis `namespace`, `timeout`, `connect_timeout`,
     `tls_ca`; for PostgreSQL `schema`, `pool_size`, `timeout`, `pooled`; for all `migrate`, whether
     an older store is upgraded (SQLite does by default). `payload_limit` is in bytes of JSON, for
-    payloads and results. Raises `InvalidConfiguration` before anything is touched, also for an
-    extra that is not installed.
+    payloads and results. `codec` encrypts both at rest, and progress: see `Fernet`. Raises
+    `InvalidConfiguration` before anything is touched, also for an extra that is not installed.
     """
     timing = clock or SystemClock()
     driver = drivers.connect(url, options, timing)
-    return Queue(driver, clock=timing, payload_limit=payload_limit)
+    return Queue(driver, clock=timing, payload_limit=payload_limit, codec=codec)
 
 
 class Queue:
@@ -78,7 +80,8 @@ class Queue:
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
     belong to one event loop: then each loop gets its own. A call whose answer was lost is repeated
-    with the same ids for up to 30 s before `StoreUnavailable` is raised.
+    with the same ids for up to 30 s before `StoreUnavailable` is raised. `payload_limit` and
+    `codec` are as for `connect`.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Queue:
         *,
         clock: Clock | None = None,
         payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
+        codec: PayloadCodec | None = None,
     ) -> None:
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
@@ -95,6 +99,7 @@ class Queue:
         )
         self.clock = clock or SystemClock()
         self.payload_limit = payload_limit
+        self.codec = None if codec is None else check_codec(codec)
         self._store = Store(driver, self.clock)
         self._ids = JobIds()
 
@@ -200,7 +205,13 @@ class Queue:
             headers=headers,
             id=id,
         )
-        job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
+        job = new_job(
+            call,
+            ids=self._ids,
+            now=self.clock.now(),
+            payload_limit=self.payload_limit,
+            codec=self.codec,
+        )
         await self._enqueue([job], within)
         return self._handle(job)
 
@@ -226,6 +237,7 @@ class Queue:
                 ids=self._ids,
                 now=now,
                 payload_limit=self.payload_limit,
+                codec=self.codec,
                 path=f"calls[{index}].",
             )
             for index, call in enumerate(calls)
@@ -277,7 +289,7 @@ class Queue:
         job = await driver.get(job_id) if may_exist(job_id) else None
         if job is None:
             raise JobNotFound(job_id)
-        return decoded(job)
+        return decoded(job, self.codec)
 
     async def list(
         self,
@@ -303,7 +315,7 @@ class Queue:
         jobs: tuple[Job[Any], ...] = ()
         while True:
             page = await driver.list(which, cursor, limit - len(jobs))
-            jobs += tuple(decoded(job) for job in page.jobs)
+            jobs += tuple(decoded(job, self.codec) for job in page.jobs)
             cursor = page.cursor
             if cursor is None or len(jobs) >= limit:
                 return Page(jobs=jobs, cursor=cursor)

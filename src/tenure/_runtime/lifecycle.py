@@ -170,7 +170,9 @@ class Lifecycle:
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
-        completer = Completer(driver, settings.result_limit, self.reporter, clock, self._spawn)
+        completer = Completer(
+            driver, settings.result_limit, settings.codec, self.reporter, clock, self._spawn
+        )
         recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,
@@ -179,6 +181,7 @@ class Lifecycle:
             completer,
             self.reporter,
             clock,
+            can_delay={Capability.RELEASE, Capability.DELAY} <= driver.capabilities,
             aborting=self._aborting,
             interrupted=self._interrupted,
         )

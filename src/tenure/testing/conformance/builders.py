@@ -57,6 +57,7 @@ class JobFields(TypedDict, total=False):
     max_attempts: int | None
     timeout: float | None
     headers: Mapping[str, str]
+    content: bytes | None
 
 
 class RequestFields(TypedDict, total=False):
