@@ -39,6 +39,7 @@ from tenure.errors import (
     StoreError,
     StoreUnavailable,
     TenureError,
+    UnknownKey,
     Unsupported,
     WorkerTaskError,
 )
@@ -55,6 +56,7 @@ from tenure.events import (
     ScheduleFired,
     TicksSkipped,
 )
+from tenure.fernet import Fernet
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
@@ -68,6 +70,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.payload_codec import PayloadCodec
 from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
@@ -134,6 +137,7 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fernet",
     "Fired",
     "HandlerNotFound",
     "Held",
@@ -171,6 +175,7 @@ __all__ = [
     "Page",
     "PartialDispatch",
     "PastAttempt",
+    "PayloadCodec",
     "Progress",
     "Queue",
     "QueueError",
@@ -202,6 +207,7 @@ __all__ = [
     "TicksSkipped",
     "Unique",
     "UniqueKey",
+    "UnknownKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",

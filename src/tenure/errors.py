@@ -8,6 +8,7 @@
         ├── InvalidConfiguration        an option, when something is built
         ├── InvalidJob                  a dispatch: `.path` names the place, `.rule` what holds
         ├── SerializationError          a payload or result that cannot be encoded or decoded
+        │   └── UnknownKey              it is encrypted under a key that is not known here
         ├── JobNotFound, DuplicateJob, PartialDispatch, Unsupported, RuntimeUnavailable
         ├── ScheduleNotFound
         ├── JobFailed, JobTimedOut, JobPanicked, JobCancelled     how one attempt or job ended
@@ -47,6 +48,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "TenureError",
+    "UnknownKey",
     "Unsupported",
     "WorkerTaskError",
 ]
@@ -128,6 +130,27 @@ class SerializationError(QueueError):
         super().__init__(message)
         self.path = path
         self.job_id = job_id
+
+
+class UnknownKey(SerializationError):
+    """What is stored is encrypted under a key that is not known here, so it is not damaged.
+
+    `key_id` names the key where that can be told. A worker leaves such jobs to others.
+    """
+
+    def __init__(
+        self, key_id: str | None = None, *, name: str | None = None, job_id: str | None = None
+    ) -> None:
+        subject = "what is stored" if job_id is None else f"the payload of job {job_id} ({name})"
+        key = "a key" if key_id is None else f"the key {key_id}"
+        super().__init__(
+            f"{subject} is encrypted under {key} that is not known here; add it to the keys of the "
+            "queue's codec. Jobs are put back meanwhile, or fail where the store cannot delay them",
+            path=None if job_id is None else "payload",
+            job_id=job_id,
+        )
+        self.key_id = key_id
+        self.name = name
 
 
 class JobNotFound(QueueError, LookupError):

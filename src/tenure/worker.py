@@ -190,6 +190,7 @@ class Worker:
             max_stalls=self._max_stalls,
             prefetch=self._prefetch,
             result_limit=self._queue.payload_limit,
+            codec=self._queue.codec,
             retention=self._retention,
         )
 

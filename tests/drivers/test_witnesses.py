@@ -89,6 +89,7 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
         "a_job_enqueued_again_while_it_runs_or_after_it_ended_stays_as_it_is",
     },
     w.DuplicateTakenForARepeat: {"an_id_with_other_content_is_a_duplicate"},
+    w.DigestMadeAnew: {"an_id_is_known_by_the_digest_that_came_with_its_job"},
     w.DuplicateStoresTheRest: {"a_batch_with_a_duplicate_stores_nothing"},
     w.DeleteForgetsTheId: {
         "a_deleted_job_does_not_come_back_within_a_minute",

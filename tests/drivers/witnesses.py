@@ -449,6 +449,15 @@ class DuplicateTakenForARepeat(Witness):
         return [Enqueued.CREATED] * len(jobs)
 
 
+class DigestMadeAnew(Witness):
+    """The digest that comes with a job is not looked at."""
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, now: datetime | None = None
+    ) -> Sequence[Enqueued | Held]:
+        return await super().enqueue([replace(job, content=None) for job in jobs], now=now)
+
+
 class DuplicateStoresTheRest(Witness):
     """A batch with a duplicate stores its other jobs."""
 

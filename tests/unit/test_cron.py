@@ -195,7 +195,7 @@ def test_newest_and_following_hold_at_each_moment_of_a_change(stretch: Stretch) 
 
 
 def test_a_change_right_after_a_tick_is_seen_from_wherever_the_search_began() -> None:
-    """0:30 comes twice in Havana that day, and then not for a year: quarter hour by quarter hour."""
+    """0:30 comes twice in Havana that day, and then not for a year; by quarter hours."""
     once = parse("30 */24 1 11 *", "America/Havana")
     ticks = [utc(2026, 11, 1, 4, 30), utc(2026, 11, 1, 5, 30)]
     for quarter in range(1, 4 * 80):

@@ -54,6 +54,7 @@ class Executor:
         reporter: Reporter,
         clock: Clock,
         *,
+        can_delay: bool,
         aborting: Callable[[], bool],
         interrupted: Callable[[BaseException], None],
     ) -> None:
@@ -70,7 +71,7 @@ class Executor:
         # As it was when the worker started: nothing that a handler sets leaks into the next job.
         self._context = contextvars.copy_context()
         self._threads = Threads(self._loop, "tenure-handler")
-        self._endings = Endings(settings.result_limit, reporter, clock)
+        self._endings = Endings(settings, reporter, clock, can_delay=can_delay)
         self._sweep_at = float("inf")
         self._timer: Timer | None = None
         self.kept_at = float("-inf")  # when the keeper last reached the store
@@ -112,7 +113,7 @@ class Executor:
         try:
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
-            payload = decode(attempt.claim.job.payload)
+            payload = decode(attempt.claim.job.payload, self._settings.codec)
             job = attempt.job = RunningJob(
                 attempt.claim, payload, self._completer.complete, attempt.progress
             )

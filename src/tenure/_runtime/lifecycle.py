@@ -175,8 +175,12 @@ class Lifecycle:
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
-        completer = Completer(driver, settings.result_limit, self.reporter, clock, self._spawn)
-        progress = self._progress = ProgressWriter(driver, self.reporter, clock, self._spawn)
+        completer = Completer(
+            driver, settings.result_limit, settings.codec, self.reporter, clock, self._spawn
+        )
+        progress = self._progress = ProgressWriter(
+            driver, settings.codec, self.reporter, clock, self._spawn
+        )
         recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,
@@ -186,6 +190,7 @@ class Lifecycle:
             progress,
             self.reporter,
             clock,
+            can_delay={Capability.RELEASE, Capability.DELAY} <= driver.capabilities,
             aborting=self._aborting,
             interrupted=self._interrupted,
         )

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from tenure.payload_codec import PayloadCodec
 from tenure.types import Retention
 
 __all__ = ["ServedQueue", "WorkerSettings"]
@@ -31,6 +32,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     max_stalls: int
     prefetch: int
     result_limit: int
+    codec: PayloadCodec | None
     retention: Retention | None
 
     @property
