@@ -281,9 +281,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)
             held = answer.holder if isinstance(answer, Held) else None
-            handles.append(
-                JobHandle(held or job.id, created=held is None, end=self.waits.end)
-            )
+            handles.append(JobHandle(held or job.id, created=held is None, end=self.waits.end))
         return handles
 
     def __repr__(self) -> str:
