@@ -12,7 +12,10 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [
     README,
-    *(ROOT / "docs" / page for page in ("encryption.md", "schedules.md", "transactions.md")),
+    *(
+        ROOT / "docs" / page
+        for page in ("control.md", "encryption.md", "schedules.md", "transactions.md")
+    ),
 ]
 
 _PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.S | re.M)
