@@ -14,7 +14,7 @@ import msgspec
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.redis import opening, replies, requests
+from tenure.drivers.redis import opening, records, replies, requests
 from tenure.drivers.redis.client import Argument, Server, parsed
 from tenure.drivers.redis.enqueueing import Enqueuing
 from tenure.drivers.redis.faults import Refused, translated
@@ -208,7 +208,7 @@ class RedisDriver(Driver):
         self, queues: Sequence[str], *, now: datetime | None = None
     ) -> datetime | None:
         reply = await self._run(_NEXT_DUE, queues, now)
-        return None if reply is None else replies.moment(int(reply))
+        return None if reply is None else records.moment(int(reply))
 
     async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
         reply = await self._run(_PROGRESS, [*requests.holds([hold]), value], now)

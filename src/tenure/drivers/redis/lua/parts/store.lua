@@ -28,7 +28,7 @@ local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE, CLAIMED = 5, 6, 7, 8, 9,
 local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 12, 13, 14, 15, 16
 local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME = 17, 18, 19, 20, 21
 local WORKER, QUEUE, NAME = 22, 23, 24
--- How it is packed, as replies.py reads it; half the time of cmsgpack. Texts follow their lengths.
+-- How it is packed, as records.py reads it; half the time of cmsgpack. Texts follow their lengths.
 local LAYOUT = '>BBBbI8I8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0Hc0'
 -- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
 local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 25, 26, 27
