@@ -32,6 +32,7 @@ from tenure.errors import (
     PartialDispatch,
     QueueError,
     RuntimeUnavailable,
+    ScheduleNotFound,
     SchemaMismatch,
     SerializationError,
     StateTransitionError,
@@ -51,6 +52,8 @@ from tenure.events import (
     JobStarted,
     LeaseEnded,
     Observer,
+    ScheduleFired,
+    TicksSkipped,
 )
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
@@ -65,8 +68,10 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
+from tenure.schedules import Schedule
 from tenure.standing import (
     Fired,
     Limit,
@@ -92,6 +97,7 @@ from tenure.types import (
     JobFilter,
     Kept,
     ManualRetry,
+    Missed,
     Move,
     NewJob,
     Page,
@@ -153,8 +159,10 @@ __all__ = [
     "LeaseEnded",
     "LeaseLost",
     "Limit",
+    "LogLine",
     "LoopBlocked",
     "ManualRetry",
+    "Missed",
     "Move",
     "NewJob",
     "NewSchedule",
@@ -163,6 +171,7 @@ __all__ = [
     "Page",
     "PartialDispatch",
     "PastAttempt",
+    "Progress",
     "Queue",
     "QueueError",
     "QueueLimit",
@@ -174,6 +183,9 @@ __all__ = [
     "RetryPolicy",
     "RunningJob",
     "RuntimeUnavailable",
+    "Schedule",
+    "ScheduleFired",
+    "ScheduleNotFound",
     "ScheduleRecord",
     "Schedules",
     "SchemaMismatch",
@@ -187,6 +199,7 @@ __all__ = [
     "SystemClock",
     "TenureError",
     "Tick",
+    "TicksSkipped",
     "Unique",
     "UniqueKey",
     "Unsupported",

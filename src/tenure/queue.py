@@ -27,13 +27,14 @@ from tenure.errors import (
     StoreUnavailable,
     Unsupported,
 )
-from tenure.ids import JobIds
 from tenure.inspection import Inspection
 from tenure.intake import DEFAULT_PAYLOAD_LIMIT, Unique
 from tenure.job_handle import JobHandle
 from tenure.limiting import Limiting
+from tenure.scheduling import Scheduling
 from tenure.store import Store
 from tenure.types import Enqueued, Held, NewJob
+from tenure.waits import Waits
 
 __all__ = ["Queue", "connect"]
 
@@ -76,7 +77,7 @@ def connect(
     return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
-class Queue(Bulk, Control, Inspection, Limiting):
+class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
@@ -94,12 +95,11 @@ class Queue(Bulk, Control, Inspection, Limiting):
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
         timing = clock or SystemClock()
-        super().__init__(Store(driver, timing), timing)
+        super().__init__(Store(driver, timing), timing, payload_limit)
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
-        self.payload_limit = payload_limit
-        self._ids = JobIds()
+        self.waits = Waits(self.driver, timing)
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -138,7 +138,8 @@ class Queue(Bulk, Control, Inspection, Limiting):
     async def close(self) -> None:
         """Shut down workers that still run on this queue (drain=0), then close the store.
 
-        Legal twice, and before the queue was ever opened.
+        Whoever still waits for a result gets `RuntimeUnavailable`. Legal twice, and before the
+        queue was ever opened.
         """
         here = asyncio.get_running_loop()
         for run, loop in list(self._runs.items()):
@@ -149,6 +150,7 @@ class Queue(Bulk, Control, Inspection, Limiting):
             else:
                 there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
                 await asyncio.wrap_future(there)
+        self.waits.close()
         await self._store.close()
 
     # --- dispatch -------------------------------------------------------------------------------
@@ -255,6 +257,14 @@ class Queue(Bulk, Control, Inspection, Limiting):
                 progress(start + len(chunk))
         return handles
 
+    async def run_schedule(self, id: str) -> JobHandle:
+        """Dispatch the job of a schedule now, beside its instants and whether or not it is paused.
+
+        Raises `ScheduleNotFound`.
+        """
+        handles = await self._enqueue([await self._job_of_schedule(id)], None)
+        return handles[0]
+
     async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> list[JobHandle]:
         if not jobs:
             return []
@@ -271,9 +281,7 @@ class Queue(Bulk, Control, Inspection, Limiting):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)
             held = answer.holder if isinstance(answer, Held) else None
-            handles.append(
-                JobHandle(held or job.id, created=held is None, get=self.get, clock=self.clock)
-            )
+            handles.append(JobHandle(held or job.id, created=held is None, end=self.waits.end))
         return handles
 
     def __repr__(self) -> str:

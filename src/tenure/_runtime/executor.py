@@ -16,6 +16,7 @@ from tenure._runtime.completer import Completer
 from tenure._runtime.ending import Ending, Endings
 from tenure._runtime.failures import is_interrupt
 from tenure._runtime.finished import Finished
+from tenure._runtime.progress import ProgressWriter
 from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.running_job import RunningJob
@@ -49,6 +50,7 @@ class Executor:
         slots: Slots,
         recorder: Recorder,
         completer: Completer,
+        progress: ProgressWriter,
         reporter: Reporter,
         clock: Clock,
         *,
@@ -59,6 +61,7 @@ class Executor:
         self._slots = slots
         self._recorder = recorder
         self._completer = completer
+        self._progress = progress
         self._reporter = reporter
         self._clock = clock
         self._aborting = aborting
@@ -80,7 +83,15 @@ class Executor:
         if grace is None:
             grace = max(timeout, self._settings.lease)
         started = self._clock.monotonic()
-        attempt = Attempt(claim, spec, sent, started=started, timeout=timeout, grace=grace)
+        attempt = Attempt(
+            claim,
+            spec,
+            sent,
+            started=started,
+            timeout=timeout,
+            grace=grace,
+            progress=self._progress.begin(claim),
+        )
         self._slots.running[claim.hold] = attempt
         if attempt.deadline < self._sweep_at:
             self._sweep_at_latest(attempt.deadline)
@@ -102,7 +113,9 @@ class Executor:
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
             payload = decode(attempt.claim.job.payload)
-            job = attempt.job = RunningJob(attempt.claim, payload, self._completer.complete)
+            job = attempt.job = RunningJob(
+                attempt.claim, payload, self._completer.complete, attempt.progress
+            )
             arguments = (payload, job) if spec.wants_job else (payload,)
             if spec.is_async:
                 result = await spec.function(*arguments)
@@ -125,6 +138,7 @@ class Executor:
     def _raised(self, attempt: Attempt, raised: BaseException) -> None:
         judged = self._judge(attempt, raised)
         if judged is None:
+            attempt.progress.drop()
             self._forget(attempt)
         else:
             self._finish(attempt, judged)
@@ -181,6 +195,7 @@ class Executor:
                     error=ending.error,
                     seconds=seconds,
                     within=None if attempt.job is None else attempt.job.completed,
+                    progress=attempt.progress,
                 )
             )
 
@@ -212,6 +227,7 @@ class Executor:
         self._reporter.report(LeaseLost(hold.job_id))
         # What was asked before no longer matters: nothing can be written under this hold.
         attempt.stop = Stop.LEASE_LOST
+        attempt.progress.drop()
         self._interrupt(attempt)
 
     def cancel(self, hold: Hold) -> None:
@@ -248,6 +264,7 @@ class Executor:
         running = list(self._slots.running.values())
         self._slots.running.clear()
         for attempt in running:
+            attempt.progress.drop()
             self._tell(attempt)
             self._cancel_task(attempt)
 

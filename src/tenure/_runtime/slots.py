@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from enum import Enum
 
+from tenure._runtime.progress import JobProgress
 from tenure._runtime.running_job import RunningJob
 from tenure.handlers import HandlerSpec
 from tenure.types import Claim, Hold
@@ -36,6 +37,7 @@ class Attempt:
         "job",
         "keep_until",
         "overdue",
+        "progress",
         "sent",
         "spec",
         "started",
@@ -53,6 +55,7 @@ class Attempt:
         started: float,
         timeout: float,
         grace: float,
+        progress: JobProgress,
     ) -> None:
         self.claim = claim
         self.spec = spec
@@ -62,6 +65,7 @@ class Attempt:
         self.deadline = started + timeout
         self.keep_until = self.deadline + grace
         self.check_at = self.deadline
+        self.progress = progress
         self.job: RunningJob | None = None
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
