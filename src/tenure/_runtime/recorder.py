@@ -116,6 +116,11 @@ class Recorder:
         """A claim may be due."""
         self._wake.set()
 
+    def slots_freed(self) -> None:
+        """There are more slots, without an outcome that brought them."""
+        if self.claims is not None:
+            self.claims.slots_freed()
+
     async def turn(self) -> float:
         await self._wake.wait()
         self._wake.clear()
@@ -248,8 +253,7 @@ class Recorder:
                 item.claim.hold.job_id, item.operation, f"{why}, so the job is left to its lease"
             )
         )
-        if self.claims is not None:
-            self.claims.slots_freed()
+        self.slots_freed()
         self._slots.changed()
 
     def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:
@@ -273,8 +277,7 @@ class Recorder:
                     self._reporter.report(item.error)
             else:
                 self._fenced(item, answer)
-        if self.claims is not None:
-            self.claims.slots_freed()
+        self.slots_freed()
         self._slots.changed()
 
     def _fenced(self, item: Finished, answer: Recorded) -> None:

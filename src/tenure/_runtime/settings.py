@@ -30,6 +30,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     strict: bool
     max_stalls: int
     prefetch: int
+    replacement_slots: int
     result_limit: int
     retention: Retention | None
 
