@@ -12,6 +12,7 @@ import.
 
 from tenure._runtime.handle import WorkerHandle
 from tenure._runtime.running_job import RunningJob
+from tenure.bulk import Answers
 from tenure.call import Call
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Capability, Driver, KeeperHandle
@@ -31,6 +32,7 @@ from tenure.errors import (
     PartialDispatch,
     QueueError,
     RuntimeUnavailable,
+    ScheduleNotFound,
     SchemaMismatch,
     SerializationError,
     StateTransitionError,
@@ -50,7 +52,10 @@ from tenure.events import (
     JobStarted,
     LeaseEnded,
     Observer,
+    ScheduleFired,
+    TicksSkipped,
 )
+from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
 from tenure.outcomes import (
@@ -66,6 +71,15 @@ from tenure.outcomes import (
 from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
+from tenure.schedules import Schedule
+from tenure.standing import (
+    Fired,
+    Limit,
+    NewSchedule,
+    ScheduleRecord,
+    Schedules,
+    Tick,
+)
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -77,17 +91,21 @@ from tenure.types import (
     Exchanged,
     Expired,
     ExpiredHold,
+    Held,
     Hold,
     Job,
     JobFilter,
     Kept,
     ManualRetry,
+    Missed,
     Move,
     NewJob,
     Page,
+    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,
+    UniqueKey,
     WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
@@ -95,6 +113,7 @@ from tenure.worker import Worker
 
 __all__ = [
     "Answer",
+    "Answers",
     "Call",
     "Cancel",
     "Cancelled",
@@ -115,7 +134,9 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fired",
     "HandlerNotFound",
+    "Held",
     "Hold",
     "InvalidConfiguration",
     "InvalidJob",
@@ -137,15 +158,19 @@ __all__ = [
     "Kept",
     "LeaseEnded",
     "LeaseLost",
+    "Limit",
     "LogLine",
     "LoopBlocked",
     "ManualRetry",
+    "Missed",
     "Move",
     "NewJob",
+    "NewSchedule",
     "Observer",
     "Outcome",
     "Page",
     "PartialDispatch",
+    "PastAttempt",
     "Progress",
     "Queue",
     "QueueError",
@@ -158,6 +183,11 @@ __all__ = [
     "RetryPolicy",
     "RunningJob",
     "RuntimeUnavailable",
+    "Schedule",
+    "ScheduleFired",
+    "ScheduleNotFound",
+    "ScheduleRecord",
+    "Schedules",
     "SchemaMismatch",
     "SerializationError",
     "Snooze",
@@ -168,6 +198,10 @@ __all__ = [
     "StoreUnavailable",
     "SystemClock",
     "TenureError",
+    "Tick",
+    "TicksSkipped",
+    "Unique",
+    "UniqueKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",

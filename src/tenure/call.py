@@ -1,6 +1,6 @@
 """One dispatch as a value, and its check: from what a caller wrote to what a store takes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,13 +8,16 @@ from tenure.codec import encode
 from tenure.errors import InvalidJob, SerializationError
 from tenure.ids import JobIds
 from tenure.intake import (
+    Unique,
     check_at,
     check_delay,
     check_headers,
+    check_limits,
     check_max_attempts,
     check_name,
     check_priority,
     check_timeout,
+    check_unique,
 )
 from tenure.types import NewJob
 
@@ -29,12 +32,14 @@ class Call:
         "delay",
         "headers",
         "id",
+        "limits",
         "max_attempts",
         "name",
         "payload",
         "priority",
         "queue",
         "timeout",
+        "unique",
     )
 
     def __init__(
@@ -48,6 +53,8 @@ class Call:
         at: datetime | None = None,
         max_attempts: int | None = None,
         timeout: float | timedelta | None = None,
+        unique: str | Unique | None = None,
+        limits: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
     ) -> None:
@@ -59,6 +66,8 @@ class Call:
         self.at = at
         self.max_attempts = max_attempts
         self.timeout = timeout
+        self.unique = unique
+        self.limits = limits
         self.headers = headers
         self.id = id
 
@@ -91,6 +100,10 @@ def new_job(
         fields["max_attempts"] = check_max_attempts(f"{path}max_attempts", call.max_attempts)
     if call.timeout is not None:
         fields["timeout"] = check_timeout(f"{path}timeout", call.timeout)
+    if call.unique is not None:
+        fields["unique"] = check_unique(f"{path}unique", call.unique)
+    if call.limits != ():
+        fields["limits"] = check_limits(f"{path}limits", call.limits)
     if call.headers is not None:
         fields["headers"] = check_headers(f"{path}headers", call.headers)
     return NewJob(

@@ -22,6 +22,7 @@ from typing import ClassVar, Protocol
 
 from tenure.errors import QueueError, Unsupported
 from tenure.outcomes import Outcome
+from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -30,6 +31,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -38,6 +40,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -66,6 +69,10 @@ class Capability(StrEnum):
     CONTROL = "control"  # cancel(), retry(), delete(), move(), purge(), pause()
     PRUNE = "prune"  # prune()
     PRESENCE = "presence"  # report(), workers()
+    UNIQUE = "unique"  # NewJob.unique
+    LIMITS = "limits"  # NewJob.limits; put_limit(), drop_limit(), limits()
+    HISTORY = "history"  # history()
+    SCHEDULES = "schedules"  # the schedules' operations, fire()
     WITHIN = "within"  # enqueue_within(), record_within()
     SHARED = "shared"  # one opened instance serves several event loops and threads at once
 
@@ -109,13 +116,20 @@ class Driver(ABC):
     @abstractmethod
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
-        """Store the jobs, all or none: with one `DUPLICATE` among the answers nothing was stored.
+    ) -> Sequence[Enqueued | Held]:
+        """Store the jobs, all or none: with one `DUPLICATE` among the answers nothing was changed.
 
         An id with the same content (`content_digest`) that is stored, or was deleted less than a
         minute ago, answers `CREATED` and changes nothing. Arrival order is the order of the batch.
         No id comes twice in a batch. Beside a `DUPLICATE` the other answers say what each job alone
         would have got.
+
+        A job whose unique key another one holds is not stored: the answer is `Held`, after what its
+        mode does to the holder (`UniqueKey`); the rest of the batch is stored. One by one, so a key
+        may be held by a job of the same batch. A known id comes first: it answers `CREATED` or
+        `DUPLICATE` whoever holds its key. A key is free in the moment in which its holder ends or
+        is deleted, whoever does that (I8), or, as asked for, is first claimed; from the last
+        instant of its period on; and when its throttle's period is over. A reclaim keeps it.
         """
 
     @abstractmethod
@@ -127,6 +141,14 @@ class Driver(ABC):
         carries the request's token, and its lease ends `request.lease` seconds from now (I2, I6).
         An empty claim writes nothing. With `request.again`, current holds of the token come before
         any new job, also those of a paused queue; their leases go on as they were.
+
+        A job is passed over while one of the keys in its `limits` is full: as many current holds
+        name the key as its `Limit` allows at once, or as many claims as it allows in a second were
+        made less than a second ago. Holds and claims of a key are counted over all workers and
+        queues, and one claim never takes more than is left. What ends a hold (record, reclaim)
+        gives its place back. Jobs that are passed over, however many, cost the claims of others
+        nothing that grows with their number, and jobs without limits touch no data of limits.
+        Freed places go to the waiting jobs of a key in the order of claims.
         """
 
     @abstractmethod
@@ -158,7 +180,7 @@ class Driver(ABC):
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         """As `enqueue`, in the transaction that the caller has open on a connection of its own.
 
         The jobs are stored when it commits, and are gone when it rolls back; waiting workers are
@@ -213,7 +235,8 @@ class Driver(ABC):
     ) -> datetime | None:
         """The earliest instant after now at which a claim of these queues could succeed, or None.
 
-        Considers waiting jobs of unpaused queues that are due later than now.
+        Considers waiting jobs of unpaused queues that are due later than now, and those that wait
+        for nothing but the rate of a key. It may be too early.
         """
         raise Unsupported("next_due")
 
@@ -239,8 +262,9 @@ class Driver(ABC):
         """Make failed and cancelled jobs due now, with attempt and stalls at 0 (`DONE`).
 
         Serial, error and settled hold stay. Also `FINISHED` (completed), `RUNNING`, `LIVE` (waits
-        already), `UNKNOWN`. An item whose serial is no longer the job's answers `DONE` without any
-        change: someone has retried it since.
+        already), `UNKNOWN`, `HELD` (another job holds its unique key by now). The job holds its key
+        anew, as if dispatched now; a throttle is not asked for its key. An item whose serial is no
+        longer the job's answers `DONE` without any change: someone has retried it since.
         """
         raise Unsupported("retry")
 
@@ -290,6 +314,68 @@ class Driver(ABC):
         cursor is not None. Raises `InvalidConfiguration` for a cursor that this store did not make.
         """
         raise Unsupported("list")
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        """The attempts that did not complete the job, oldest first; the newest 100 are kept.
+
+        Written by `record` (see `outcomes.tried`) and `reclaim`; gone with the job. Empty for an
+        unknown one.
+        """
+        raise Unsupported("history")
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    async def put_limit(self, limit: Limit) -> None:
+        """Store a limit, in the place of one with the same key; all claims from now on keep to it.
+
+        Jobs that wait for a key that has room now can be claimed at once. Holds beyond it go on.
+        """
+        raise Unsupported("limits")
+
+    async def drop_limit(self, key: str) -> bool:
+        """Remove a limit; whether there was one."""
+        raise Unsupported("limits")
+
+    async def limits(self) -> Sequence[Limit]:
+        """The limits, by key."""
+        raise Unsupported("limits")
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        """Store schedules by id. One with the same definition stays as it is, ticks and all.
+
+        With another definition it gets the new revision, and its ticks are those after now, so that
+        none of the old ones fires any more; a paused one stays paused.
+        """
+        raise Unsupported("schedules")
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        """Remove schedules; for each whether it was there. Jobs of past ticks stay."""
+        raise Unsupported("schedules")
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        """Let no tick fire, or let those after now fire again; False for an unknown schedule.
+
+        Resuming one that is not paused changes nothing.
+        """
+        raise Unsupported("schedules")
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        """All schedules, by id."""
+        raise Unsupported("schedules")
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        """Let instants of schedules pass: compare-and-set of the last tick, and enqueue, in one.
+
+        One by one in the order given, so a schedule may come several times. Whoever is first fires
+        an instant; it is never fired again, whatever becomes of its job (I13). The job is enqueued
+        as by `enqueue`: one that is known already, or whose unique key is held, lets the instant
+        pass all the same.
+        """
+        raise Unsupported("schedules")
 
     # --- presence and hints ---------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
         ├── InvalidJob                  a dispatch: `.path` names the place, `.rule` what holds
         ├── SerializationError          a payload or result that cannot be encoded or decoded
         ├── JobNotFound, DuplicateJob, PartialDispatch, Unsupported, RuntimeUnavailable
+        ├── ScheduleNotFound
         ├── JobFailed, JobTimedOut, JobPanicked, JobCancelled     how one attempt or job ended
         ├── JobOverdue, LoopBlocked, LeaseLost, HandlerNotFound   what a worker noticed
         ├── StateTransitionError        a write that was refused by its hold
@@ -39,6 +40,7 @@ __all__ = [
     "PartialDispatch",
     "QueueError",
     "RuntimeUnavailable",
+    "ScheduleNotFound",
     "SchemaMismatch",
     "SerializationError",
     "StateTransitionError",
@@ -134,6 +136,16 @@ class JobNotFound(QueueError, LookupError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"no job has the id {shown(job_id)}; it may have been deleted or pruned")
         self.job_id = job_id
+
+
+class ScheduleNotFound(QueueError, LookupError):
+    """No schedule has this id."""
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(
+            f"no schedule has the id {shown(schedule_id)}; `Queue.schedules` lists those there are"
+        )
+        self.schedule_id = schedule_id
 
 
 class DuplicateJob(QueueError):

@@ -4,30 +4,61 @@ Each check raises `InvalidJob` with the path of the offending place; nothing was
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Literal, TypeVar, cast
 
 from tenure.errors import InvalidConfiguration, InvalidJob
 from tenure.shown import shown
+from tenure.types import UniqueKey
 
 __all__ = [
     "DEFAULT_PAYLOAD_LIMIT",
+    "Unique",
     "check_at",
     "check_delay",
     "check_headers",
+    "check_key",
+    "check_limits",
     "check_max_attempts",
     "check_name",
     "check_priority",
     "check_timeout",
+    "check_unique",
     "seconds",
 ]
 
 DEFAULT_PAYLOAD_LIMIT = 1024 * 1024
 MAX_HEADERS_BYTES = 16 * 1024
+MAX_LIMITS = 8
 
 _TEN_YEARS = timedelta(days=3653)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """What may exist once: `dispatch(..., unique=Unique("report:42", ...))`.
+
+    While another job holds `key`, a dispatch stores nothing and gives a handle to that job, with
+    `created` False. The key is the store's: jobs of all names and queues share it. It is held
+    `until` the job is "done", however it ends (the default), or first "started"; with `period`
+    (seconds or `timedelta`), no longer than that from its dispatch on.
+
+    `mode` is what a refused dispatch does: "keep" nothing; "replace" gives a holder that still
+    waits its own payload and due time; "debounce" pushes the time of one that waits back to its
+    own. `max_wait` (seconds or `timedelta`) bounds how long both may put a job off, from the
+    holder's dispatch on. A holder that runs, or has another name, is left alone. "throttle" lets
+    one job through in each `period`, whatever becomes of it.
+    """
+
+    key: str
+    _: KW_ONLY
+    until: Literal["done", "started"] = "done"
+    period: float | timedelta | None = None
+    mode: Literal["keep", "replace", "debounce", "throttle"] = "keep"
+    max_wait: float | timedelta | None = None
 
 
 def seconds(option: str, value: object) -> float:
@@ -50,16 +81,20 @@ def seconds(option: str, value: object) -> float:
 
 def check_name(path: str, value: object) -> str:
     """A job name, queue name or id: 1 to 256 bytes of UTF-8 without control characters."""
+    return _text(path, value, 256)
+
+
+def _text(path: str, value: object, most: int) -> str:
     if not isinstance(value, str):
         raise InvalidJob(path, f"must be text, got {type(value).__name__}")
-    if value.isascii() and value.isprintable() and 0 < len(value) <= 256:
+    if value.isascii() and value.isprintable() and 0 < len(value) <= most:
         return value
     try:
         size = len(value.encode("utf-8"))
     except UnicodeEncodeError:
         raise InvalidJob(path, "must not contain a lone surrogate") from None
-    if not 1 <= size <= 256:
-        raise InvalidJob(path, f"must be 1 to 256 bytes of UTF-8, got {size}")
+    if not 1 <= size <= most:
+        raise InvalidJob(path, f"must be 1 to {most} bytes of UTF-8, got {size}")
     if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in value):
         raise InvalidJob(path, f"must not contain control characters, got {value!a}")
     return value
@@ -138,3 +173,57 @@ def check_headers(path: str, value: object) -> Mapping[str, str]:
     if total > MAX_HEADERS_BYTES:
         raise InvalidJob(path, f"must be at most {MAX_HEADERS_BYTES:,} bytes, got {total:,}")
     return headers
+
+
+def check_unique(path: str, value: object) -> UniqueKey:
+    """A unique key, alone or with its rules in a `Unique`."""
+    if isinstance(value, str):
+        return UniqueKey(key=_text(path, value, 512))
+    if not isinstance(value, Unique):
+        raise InvalidJob(path, f"must be text or a Unique, got {type(value).__name__}")
+    unique = UniqueKey(
+        key=_text(f"{path}.key", value.key, 512),
+        until=_one_of(f"{path}.until", value.until, ("done", "started")),
+        period=_span(f"{path}.period", value.period),
+        mode=_one_of(f"{path}.mode", value.mode, ("keep", "replace", "debounce", "throttle")),
+        max_wait=_span(f"{path}.max_wait", value.max_wait),
+    )
+    if unique.mode == "throttle" and unique.period is None:
+        raise InvalidJob(f"{path}.period", "must be given with mode='throttle'")
+    if unique.mode == "throttle" and unique.until == "started":
+        raise InvalidJob(f"{path}.until", "must not be 'started' with mode='throttle'")
+    if unique.max_wait is not None and unique.mode not in ("replace", "debounce"):
+        raise InvalidJob(f"{path}.max_wait", "goes with mode='replace' or mode='debounce' only")
+    return unique
+
+
+T = TypeVar("T", bound=str)
+
+
+def _one_of(path: str, value: T, choices: tuple[str, ...]) -> T:
+    if value not in choices:
+        raise InvalidJob(path, f"must be one of {', '.join(choices)}, got {shown(value)}")
+    return value
+
+
+def _span(path: str, value: float | timedelta | None) -> float | None:
+    return None if value is None else min(check_timeout(path, value), _TEN_YEARS.total_seconds())
+
+
+def check_key(path: str, value: object) -> str:
+    """A key for limits: 1 to 256 bytes of UTF-8 without control characters and without `*`."""
+    key = check_name(path, value)
+    if "*" in key:
+        raise InvalidJob(path, f"must not contain *, which stands for many keys, got {key!r}")
+    return key
+
+
+def check_limits(path: str, value: object) -> tuple[str, ...]:
+    """The keys that a job counts against, at most 8; sorted, each once."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidJob(path, f"must be a list of keys, such as ['api'], got {shown(value)}")
+    given = list(cast("Iterable[object]", value))
+    keys = {check_key(f"{path}[{index}]", key) for index, key in enumerate(given)}
+    if len(keys) > MAX_LIMITS:
+        raise InvalidJob(path, f"must be at most {MAX_LIMITS} keys, got {len(keys)}")
+    return tuple(sorted(keys))

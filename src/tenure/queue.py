@@ -1,6 +1,7 @@
 """The queue: the object through which a program dispatches jobs and looks after them.
 
-Checks and encodes what comes in, decodes what goes out, and repeats a write whose answer was lost.
+Its life and `dispatch` are here, the other calls in its parts (see the bases of `Queue`). It
+checks and encodes what comes in, decodes what goes out, and repeats a write whose answer was lost.
 It holds no jobs and no policy of its own; everything is in the store behind its driver.
 """
 
@@ -9,34 +10,37 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Protocol, Self, overload
+from typing import Any, Protocol, Self
 
 from tenure import drivers
-from tenure.answering import answered, may_exist
+from tenure.bulk import Bulk
 from tenure.call import Call, new_job
 from tenure.clock import Clock, SystemClock
+from tenure.control import Control
 from tenure.driver import Capability, Driver
 from tenure.errors import (
     DuplicateJob,
     InvalidConfiguration,
     InvalidJob,
-    JobNotFound,
     PartialDispatch,
     QueueError,
     StoreUnavailable,
     Unsupported,
 )
-from tenure.ids import JobIds
-from tenure.intake import DEFAULT_PAYLOAD_LIMIT, check_name
+from tenure.inspection import Inspection
+from tenure.intake import DEFAULT_PAYLOAD_LIMIT, Unique
 from tenure.job_handle import JobHandle
-from tenure.states import State
+from tenure.limiting import Limiting
+from tenure.scheduling import Scheduling
 from tenure.store import Store
-from tenure.types import Answer, Counts, Enqueued, Job, JobFilter, ManualRetry, NewJob, Page
-from tenure.view import decoded
+from tenure.types import Enqueued, Held, NewJob
+from tenure.waits import Waits
 
 __all__ = ["Queue", "connect"]
 
 CHUNK = 1000
+
+_ALL_OPTIONS = {Capability.DELAY, Capability.UNIQUE, Capability.LIMITS}
 
 
 class Run(Protocol):
@@ -73,7 +77,7 @@ def connect(
     return Queue(driver, clock=timing, payload_limit=payload_limit)
 
 
-class Queue:
+class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
@@ -90,13 +94,12 @@ class Queue:
     ) -> None:
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
+        timing = clock or SystemClock()
+        super().__init__(Store(driver, timing), timing, payload_limit)
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
-        self.clock = clock or SystemClock()
-        self.payload_limit = payload_limit
-        self._store = Store(driver, self.clock)
-        self._ids = JobIds()
+        self.waits = Waits(self.driver, timing)
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -128,10 +131,6 @@ class Queue:
         await self._store.driver()
         return self
 
-    async def driver(self) -> Driver:
-        """The opened driver for the running event loop; the queue opens it when needed."""
-        return await self._store.driver()
-
     def attach(self, run: Run, loop: asyncio.AbstractEventLoop) -> None:
         """Let `close` know of a running worker."""
         self._runs[run] = loop
@@ -139,7 +138,8 @@ class Queue:
     async def close(self) -> None:
         """Shut down workers that still run on this queue (drain=0), then close the store.
 
-        Legal twice, and before the queue was ever opened.
+        Whoever still waits for a result gets `RuntimeUnavailable`. Legal twice, and before the
+        queue was ever opened.
         """
         here = asyncio.get_running_loop()
         for run, loop in list(self._runs.items()):
@@ -150,6 +150,7 @@ class Queue:
             else:
                 there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
                 await asyncio.wrap_future(there)
+        self.waits.close()
         await self._store.close()
 
     # --- dispatch -------------------------------------------------------------------------------
@@ -165,6 +166,8 @@ class Queue:
         at: datetime | None = None,
         max_attempts: int | None = None,
         timeout: float | timedelta | None = None,
+        unique: str | Unique | None = None,
+        limits: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
         within: object | None = None,
@@ -176,7 +179,10 @@ class Queue:
         `priority` is from -100 to 100, higher first. `max_attempts` bounds the starts, crashes
         included; not given, a failure or timeout is final. `timeout` limits one attempt. `headers`
         are text by name. An `id` of one's own makes the dispatch repeatable: the same id with the
-        same content is stored once.
+        same content is stored once. `unique` is a key that one job holds at a time, alone or with
+        rules of its own (`Unique`): while another job holds it nothing is stored, and the handle is
+        that job's, with `created` False. `limits` are the keys, at most 8, whose `limit` the job
+        counts against.
 
         `within` is a connection of the caller's own to the store's database, in a transaction: the
         job is stored when that commits, and never was when it rolls back. PostgreSQL takes
@@ -197,12 +203,14 @@ class Queue:
             at=at,
             max_attempts=max_attempts,
             timeout=timeout,
+            unique=unique,
+            limits=limits,
             headers=headers,
             id=id,
         )
         job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
-        await self._enqueue([job], within)
-        return self._handle(job)
+        handles = await self._enqueue([job], within)
+        return handles[0]
 
     async def dispatch_many(
         self,
@@ -231,193 +239,66 @@ class Queue:
             for index, call in enumerate(calls)
         ]
         _refuse_repeated_ids(jobs)
+        handles: list[JobHandle] = []
         size = CHUNK if within is None else max(1, len(jobs))
         for start in range(0, len(jobs), size):
             chunk = jobs[start : start + size]
             try:
-                await self._enqueue(chunk, within)
+                handles += await self._enqueue(chunk, within)
             except QueueError as error:
                 unsure = isinstance(error, StoreUnavailable) and error.ambiguous
                 if start == 0 and not unsure:
                     raise
                 raise PartialDispatch(
-                    stored=[job.id for job in jobs[:start]],
+                    stored=[handle.id for handle in handles if handle.created],
                     unsure=[job.id for job in chunk] if unsure else [],
                 ) from error
             if progress is not None:
                 progress(start + len(chunk))
-        return [self._handle(job) for job in jobs]
+        return handles
 
-    def _handle(self, job: NewJob) -> JobHandle:
-        return JobHandle(job.id, created=True, get=self.get, clock=self.clock)
+    async def run_schedule(self, id: str) -> JobHandle:
+        """Dispatch the job of a schedule now, beside its instants and whether or not it is paused.
 
-    async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> None:
+        Raises `ScheduleNotFound`.
+        """
+        handles = await self._enqueue([await self._job_of_schedule(id)], None)
+        return handles[0]
+
+    async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> list[JobHandle]:
         if not jobs:
-            return
+            return []
         driver = await self.driver()
-        if Capability.DELAY not in driver.capabilities and any(
-            job.delay or job.at is not None for job in jobs
-        ):
-            raise Unsupported("delay and at")
+        _refuse_what_cannot_be(jobs, driver.capabilities)
         if within is None:
             answers, _ = await self._store.repeat(lambda: driver.enqueue(jobs))
         elif Capability.WITHIN in driver.capabilities:
             answers = await driver.enqueue_within(jobs, within)
         else:
             raise Unsupported("within=")
+        handles: list[JobHandle] = []
         for job, answer in zip(jobs, answers, strict=True):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)
-
-    # --- inspection -----------------------------------------------------------------------------
-
-    async def get(self, job_id: str) -> Job[Any]:
-        """The job as it is stored now. Raises `JobNotFound`."""
-        driver = await self.driver()
-        job = await driver.get(job_id) if may_exist(job_id) else None
-        if job is None:
-            raise JobNotFound(job_id)
-        return decoded(job)
-
-    async def list(
-        self,
-        *,
-        state: State | str | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[Any]:
-        """Up to `limit` jobs that match, newest first; pass the page's `cursor` for the next.
-
-        The store is searched in bounded steps, so that a rare match costs no one else anything.
-        """
-        if type(limit) is not int or not 1 <= limit <= 1000:
-            raise InvalidConfiguration("limit", limit, "must be from 1 to 1,000")
-        which = JobFilter(
-            state=_state(state),
-            queue=None if queue is None else check_name("queue", queue),
-            name=None if name is None else check_name("name", name),
-        )
-        driver = await self.driver()
-        jobs: tuple[Job[Any], ...] = ()
-        while True:
-            page = await driver.list(which, cursor, limit - len(jobs))
-            jobs += tuple(decoded(job) for job in page.jobs)
-            cursor = page.cursor
-            if cursor is None or len(jobs) >= limit:
-                return Page(jobs=jobs, cursor=cursor)
-
-    async def counts(self) -> Counts:
-        """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
-        return await (await self.driver()).counts()
-
-    # --- control --------------------------------------------------------------------------------
-
-    @overload  # a str is an Iterable[str] too, and the first signature wins
-    async def cancel(self, job_ids: str) -> Answer: ...  # type: ignore[overload-overlap]
-    @overload
-    async def cancel(self, job_ids: Iterable[str]) -> Sequence[Answer]: ...
-    async def cancel(self, job_ids: str | Iterable[str]) -> Answer | Sequence[Answer]:
-        """Cancel one job or many; one answer for each, never an error for it.
-
-        | answer | the job |
-        |---|---|
-        | `done` | was waiting and is cancelled |
-        | `requested` | is running: its handler is cancelled; what it finishes first stands |
-        | `finished` | had ended already |
-        | `unknown` | does not exist; nothing is left behind |
-        """
-        driver = await self.driver()
-
-        async def ask(ids: Sequence[str]) -> Sequence[Answer]:
-            answers, _ = await self._store.repeat(lambda: driver.cancel(ids))
-            return answers
-
-        return await answered(job_ids, ask)
-
-    @overload  # a str is an Iterable[str] too, and the first signature wins
-    async def retry(self, job_ids: str) -> Answer: ...  # type: ignore[overload-overlap]
-    @overload
-    async def retry(self, job_ids: Iterable[str]) -> Sequence[Answer]: ...
-    async def retry(self, job_ids: str | Iterable[str]) -> Answer | Sequence[Answer]:
-        """Make failed and cancelled jobs due now, with fresh attempts; one answer for each.
-
-        | answer | the job |
-        |---|---|
-        | `done` | had failed or been cancelled and is pending again |
-        | `finished` | has completed |
-        | `running` | is being processed |
-        | `live` | is waiting already |
-        | `unknown` | does not exist |
-        """
-        driver = await self.driver()
-
-        async def ask(ids: Sequence[str]) -> Sequence[Answer]:
-            # The serial makes a repeat harmless after the job has been run and failed once more.
-            jobs = [await driver.get(job_id) for job_id in ids]
-            items = [
-                ManualRetry(job_id, job.serial if job else None)
-                for job_id, job in zip(ids, jobs, strict=True)
-            ]
-            answers, repeated = await self._store.repeat(lambda: driver.retry(items))
-            if not repeated:
-                return answers
-            done = (Answer.LIVE, Answer.RUNNING)
-            ended = [job is not None and job.state in _ENDED_BADLY for job in jobs]
-            return [
-                Answer.DONE if was and answer in done else answer
-                for was, answer in zip(ended, answers, strict=True)
-            ]
-
-        return await answered(job_ids, ask)
-
-    @overload  # a str is an Iterable[str] too, and the first signature wins
-    async def delete(self, job_ids: str) -> Answer: ...  # type: ignore[overload-overlap]
-    @overload
-    async def delete(self, job_ids: Iterable[str]) -> Sequence[Answer]: ...
-    async def delete(self, job_ids: str | Iterable[str]) -> Answer | Sequence[Answer]:
-        """Delete jobs that are not being processed; one answer for each.
-
-        | answer | the job |
-        |---|---|
-        | `done` | is gone |
-        | `running` | is being processed, and stays: cancel it first |
-        | `unknown` | does not exist |
-        """
-        driver = await self.driver()
-
-        async def ask(ids: Sequence[str]) -> Sequence[Answer]:
-            answers, repeated = await self._store.repeat(lambda: driver.delete(ids))
-            return [Answer.DONE if repeated and a is Answer.UNKNOWN else a for a in answers]
-
-        return await answered(job_ids, ask)
-
-    async def pause(self, queue: str) -> None:
-        """Let no worker claim from this queue any more; running jobs go on."""
-        await self._pause(queue, True)
-
-    async def resume(self, queue: str) -> None:
-        """Let workers claim from this queue again."""
-        await self._pause(queue, False)
-
-    async def _pause(self, queue: str, paused: bool) -> None:
-        driver = await self.driver()
-        name = check_name("queue", queue)
-        await self._store.repeat(lambda: driver.pause(name, paused))
+            held = answer.holder if isinstance(answer, Held) else None
+            handles.append(JobHandle(held or job.id, created=held is None, end=self.waits.end))
+        return handles
 
     def __repr__(self) -> str:
         return f"<Queue on {self._store.kind}{' (closed)' if self.closed else ''}>"
 
 
-_ENDED_BADLY = frozenset({State.FAILED, State.CANCELLED})
-
-
-def _state(state: State | str | None) -> State | None:
-    try:
-        return None if state is None else State(state)
-    except ValueError:
-        raise InvalidConfiguration("state", state, f"must be one of {', '.join(State)}") from None
+def _refuse_what_cannot_be(jobs: Sequence[NewJob], can: frozenset[Capability]) -> None:
+    """Refuse an option that the store does not know, rather than drop it."""
+    if can >= _ALL_OPTIONS:
+        return
+    for job in jobs:
+        if Capability.DELAY not in can and (job.delay or job.at is not None):
+            raise Unsupported("delay and at")
+        if Capability.UNIQUE not in can and job.unique is not None:
+            raise Unsupported("unique")
+        if Capability.LIMITS not in can and job.limits:
+            raise Unsupported("limits")
 
 
 def _refuse_repeated_ids(jobs: Sequence[NewJob]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum, StrEnum
 from hashlib import blake2b
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -25,6 +25,7 @@ __all__ = [
     "Exchanged",
     "Expired",
     "ExpiredHold",
+    "Held",
     "Hold",
     "Job",
     "JobFilter",
@@ -32,10 +33,12 @@ __all__ = [
     "Move",
     "NewJob",
     "Page",
+    "PastAttempt",
     "QueueLimit",
     "Recorded",
     "Retention",
     "ManualRetry",
+    "UniqueKey",
     "WorkerInfo",
     "content_digest",
 ]
@@ -54,11 +57,32 @@ class Damaged(Struct, frozen=True):
 # --- jobs ---------------------------------------------------------------------------------------
 
 
+class UniqueKey(Struct, frozen=True, kw_only=True):
+    """What may exist once, and what a dispatch does that finds it held by another job.
+
+    The job holds `key` until it is `done` (ended, however), or until it is first `started`; with
+    `period`, for at most so many seconds from its dispatch. A `throttle` holds it for its period,
+    whatever becomes of the job.
+
+    A dispatch that finds the key held stores nothing. `keep` and `throttle` leave the holder as it
+    is. Where the holder waits and has the same name, `replace` gives it the payload and due time of
+    the new dispatch, and `debounce` moves its due time to the new one where that is later. Either
+    moves it to `max_wait` seconds after the holder's dispatch at most.
+    """
+
+    key: str
+    until: Literal["done", "started"] = "done"
+    period: float | None = None
+    mode: Literal["keep", "replace", "debounce", "throttle"] = "keep"
+    max_wait: float | None = None
+
+
 class NewJob(Struct, frozen=True, kw_only=True):
     """A job as it is handed to `enqueue`; already validated, its payload already encoded.
 
     Due at `at`, or `delay` seconds after the store's now, or now. `max_attempts` and `timeout`
-    (seconds) are None where the dispatch did not give them.
+    (seconds) are None where the dispatch did not give them. `limits` are the keys it counts
+    against, sorted, each once.
     """
 
     id: str
@@ -70,6 +94,8 @@ class NewJob(Struct, frozen=True, kw_only=True):
     priority: int = 0
     max_attempts: int | None = None
     timeout: float | None = None
+    unique: UniqueKey | None = None
+    limits: tuple[str, ...] = ()
     headers: Mapping[str, str] = NO_HEADERS
 
 
@@ -101,6 +127,26 @@ class Job(Struct, Generic[P], frozen=True, kw_only=True):
     result: P | None
     progress: P | None
     cancel_requested: bool
+    unique: UniqueKey | None = None
+    limits: tuple[str, ...] = ()
+
+
+class PastAttempt(Struct, frozen=True, kw_only=True):
+    """One attempt that did not complete its job.
+
+    `outcome` is `retried`, `failed`, `cancelled`, or `stalled` (its lease ran out). `started_at` is
+    when it was claimed, by the store's clock, as `ended_at`; `worker` the id of the worker's run.
+    `kind` and `message` are those of the failure, the message cut to 1,000 characters.
+    """
+
+    attempt: int
+    serial: int
+    outcome: str
+    started_at: datetime
+    ended_at: datetime
+    worker: str
+    kind: str = ""
+    message: str = ""
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
@@ -255,6 +301,12 @@ class Enqueued(StrEnum):
     DUPLICATE = "duplicate"
 
 
+class Held(Struct, frozen=True):
+    """The answer of `enqueue` where the unique key is held: not stored, and who holds it."""
+
+    holder: str
+
+
 class Answer(StrEnum):
     """What a control verb did about one job; each verb's docstring says which it can give.
 
@@ -304,6 +356,18 @@ class Retention(Struct, frozen=True, kw_only=True):
     cancelled: float | None = 14 * 24 * 3600.0
 
 
+class Missed(StrEnum):
+    """What becomes of a schedule's missed ticks: those with a newer one due too, or 60 s late.
+
+    `skip`: nothing is run for them. `once`: one run stands for all that are due. `all`: each is
+    run, in order, the newest 1,000 at most.
+    """
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
+
+
 class WorkerInfo(Struct, frozen=True, kw_only=True):
     """What a worker says of itself, for display only; nothing depends on it."""
 
@@ -331,4 +395,6 @@ def content_digest(job: NewJob) -> bytes:
         f"\0{job.name}\0{job.queue}\0{job.delay}\0{job.at}\0{job.priority}\0{job.max_attempts}"
         f"\0{job.timeout}\0{headers}".encode("utf-8", "backslashreplace")
     )
+    if job.unique is not None or job.limits:
+        digest.update(f"\0{job.unique}\0{job.limits}".encode("utf-8", "backslashreplace"))
     return digest.digest()

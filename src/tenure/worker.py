@@ -174,6 +174,7 @@ class Worker:
             self._queue.driver,
             self._queue.clock,
             self._observers,
+            self._queue.waits,
         )
         self._queue.attach(lifecycle, loop)
         lifecycle.start()

@@ -15,6 +15,7 @@ from tenure.drivers.memory import MemoryDriver
 from tenure.drivers.sqlite import SqliteDriver
 from tenure.errors import StoreUnavailable
 from tenure.outcomes import Completed, Released
+from tenure.standing import Fired, Tick
 from tenure.testing import conformance
 from tenure.testing.conformance import (
     CHECKS,
@@ -24,7 +25,7 @@ from tenure.testing.conformance import (
     prove,
 )
 from tenure.testing.conformance.adapter import parametrize_checks, run_check
-from tenure.types import Claim, ClaimRequest, Counts, Enqueued, Hold, NewJob, Recorded
+from tenure.types import Claim, ClaimRequest, Counts, Enqueued, Held, Hold, NewJob, Recorded
 from tests.drivers.witnesses import Naming, opening
 
 REQUIRED = ("open", "close", "enqueue", "claim", "record", "counts")
@@ -46,10 +47,9 @@ class Minimal(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         for job in jobs:
-            if job.at is not None or job.delay is not None:
-                self.lacks(Capability.DELAY)
+            self.judge(job)
         return await self.inner.enqueue(jobs, now=now)
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
@@ -70,6 +70,21 @@ class Minimal(Driver):
     async def counts(self, *, now: datetime | None = None) -> Counts:
         return await self.inner.counts(now=now)
 
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        self.lacks(Capability.SCHEDULES)
+        for tick in ticks:
+            if tick.job is not None:
+                self.judge(tick.job)
+        return await self.inner.fire(ticks, now=now)
+
+    def judge(self, job: NewJob) -> None:
+        if job.at is not None or job.delay is not None:
+            self.lacks(Capability.DELAY)
+        if job.unique is not None:
+            self.lacks(Capability.UNIQUE)
+        if job.limits:
+            self.lacks(Capability.LIMITS)
+
     def lacks(self, capability: Capability) -> None:
         """Called when something was used that only drivers with the capability must do."""
         if capability not in self.capabilities:
@@ -88,6 +103,9 @@ OPERATIONS = {
     Capability.CONTROL: ["cancel", "retry", "delete", "move", "purge", "pause"],
     Capability.PRUNE: ["prune"],
     Capability.PRESENCE: ["report", "workers"],
+    Capability.LIMITS: ["put_limit", "drop_limit", "limits"],
+    Capability.HISTORY: ["history"],
+    Capability.SCHEDULES: ["put_schedules", "drop_schedules", "pause_schedule", "schedules"],
 }
 
 
@@ -164,7 +182,7 @@ def test_a_failure_cites_the_check_and_its_guarantee() -> None:
     class Forgetful(Minimal):
         async def enqueue(
             self, jobs: Sequence[NewJob], *, now: datetime | None = None
-        ) -> Sequence[Enqueued]:
+        ) -> Sequence[Enqueued | Held]:
             return [Enqueued.CREATED for _ in jobs]
 
     check = next(c for c in CHECKS if c.name == "a_claimed_job_is_not_claimed_again")

@@ -1,6 +1,7 @@
 """Witnesses: variants of the memory driver that each break one thing.
 
-They prove that the kit has teeth; `test_witnesses.py` says which checks must fail on which.
+They prove that the kit has teeth; `test_witnesses.py` says which checks must fail on which. Those
+of unique keys, of histories and schedules, and of limits have files of their own.
 """
 
 import asyncio
@@ -12,8 +13,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
 from tenure.drivers.memory import MemoryDriver
+from tenure.drivers.memory.key_limits import KeyLimits
+from tenure.drivers.memory.schedule_book import ScheduleBook
+from tenure.drivers.memory.unique_keys import UniqueKeys
 from tenure.outcomes import Completed, Outcome, Released, Retried, Snoozed
 from tenure.states import TERMINAL, State
 from tenure.testing.conformance import OpenStore
@@ -24,6 +29,7 @@ from tenure.types import (
     Counts,
     Enqueued,
     Exchanged,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -56,6 +62,16 @@ def opening(build: Callable[[], Driver]) -> OpenStore:
 
 class Witness(MemoryDriver):
     """The honest driver, with a few places where a witness can step in."""
+
+    keys: type[UniqueKeys] = UniqueKeys
+    key_limits: type[KeyLimits] = KeyLimits
+    book: type[ScheduleBook] = ScheduleBook
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        super().__init__(clock=clock)
+        self._keys = self.keys()
+        self._limits = self.key_limits()
+        self._schedules = self.book()
 
     def seen(self, hold: Hold, current: Hold) -> Hold:
         """The hold that `record` takes the given one for, the current one being another."""
@@ -355,7 +371,7 @@ class DelayIgnored(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         return await super().enqueue([replace(job, delay=None) for job in jobs], now=now)
 
 
@@ -417,7 +433,7 @@ class RepeatedEnqueueOverwrites(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         for job in jobs:
             self._records.pop(job.id, None)
         return await super().enqueue(jobs, now=now)
@@ -428,7 +444,7 @@ class DuplicateTakenForARepeat(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         await super().enqueue([job for job in jobs if job.id not in self._records], now=now)
         return [Enqueued.CREATED] * len(jobs)
 
@@ -438,7 +454,7 @@ class DuplicateStoresTheRest(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         one = super().enqueue
         return [answer for job in jobs for answer in await one([job], now=now)]
 
@@ -703,7 +719,7 @@ class PayloadEncodedAnew(Witness):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         answers = await super().enqueue(jobs, now=now)
         for job in jobs:
             with suppress(ValueError):

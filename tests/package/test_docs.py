@@ -32,7 +32,7 @@ WORDS = {
     *("damaged", "serialization", "time.sleep", "job.fence"),
 }
 
-VALUES = ["types", "states", "outcomes", "events", "errors", "clock", "driver", "queue"]
+VALUES = ["types", "states", "outcomes", "events", "errors", "clock", "driver", "opened", "queue"]
 RUNTIME = ["_runtime/claimer", "_runtime/executor", "_runtime/recorder"]
 
 
@@ -94,7 +94,7 @@ def test_a_page_names_only_what_exists(page: str) -> None:
 
 def test_internals_names_every_file_of_the_path() -> None:
     text = (ROOT / "docs" / "internals.md").read_text(encoding="utf-8")
-    path = ["queue", *RUNTIME, "drivers/memory/driver", "drivers/sqlite/driver"]
+    path = ["queue", *RUNTIME, "drivers/memory/job_store", "drivers/sqlite/driver"]
     assert [file for file in path if f"`{file}.py" not in text] == []
 
 

@@ -4,11 +4,12 @@ Decides, and neither waits nor writes.
 """
 
 from asyncio import CancelledError
+from datetime import timedelta
 
 from msgspec import Struct
 
 from tenure._runtime.completer import NotCommitted
-from tenure._runtime.failures import describe, failure_of
+from tenure._runtime.failures import describe, failure_of, is_interrupt
 from tenure._runtime.report import Reporter
 from tenure._runtime.slots import Attempt, Stop
 from tenure.clock import Clock
@@ -22,6 +23,7 @@ from tenure.errors import (
     QueueError,
     SerializationError,
 )
+from tenure.handlers import ErrorRule, RetryRule
 from tenure.intake import check_delay
 from tenure.outcomes import (
     Cancelled,
@@ -141,14 +143,26 @@ class Endings:
                 return check_delay("after", error.after)
             if not asked and not policy.retries(error):
                 return None
-            return check_delay("delay()", policy.delay(attempt.claim.attempt))
-        except Exception as problem:
-            # A policy of the user's own. The attempt has failed all the same, for good.
+            delay = _asked_for(policy, attempt.claim.attempt, error)
+            if delay is None and asked:
+                delay = self._default_retry.delay(attempt.claim.attempt)
+            return None if delay is None else check_delay("delay()", delay)
+        except BaseException as problem:  # code of the user's, as in the executor: it may even exit
+            if is_interrupt(problem):
+                raise
+            # The attempt has failed all the same, for good.
             name, rule = attempt.claim.job.name, f"must give a usable delay: {describe(problem)}"
             self._reporter.report(
                 InvalidConfiguration("retry", type(policy).__name__, f"for {name!r} {rule}")
             )
             return None
+
+
+def _asked_for(policy: RetryRule, attempt: int, error: BaseException) -> float | timedelta | None:
+    """What the policy says of this failure; a policy of the user's own need not look at errors."""
+    if isinstance(policy, ErrorRule):
+        return policy.delay_after(attempt, error)
+    return policy.delay(attempt)
 
 
 def _failed(attempt: Attempt, failure: Failure) -> JobFailed:

@@ -17,12 +17,13 @@ from tenure._runtime.judge import Judge
 from tenure._runtime.keeper import Keeper
 from tenure._runtime.loop import Backoff, Loop
 from tenure._runtime.progress import ProgressWriter
-from tenure._runtime.recorder import Recorder
+from tenure._runtime.recorder import Awaited, Recorder
 from tenure._runtime.report import ErrorBuffer, Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
 from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
+from tenure._runtime.upkeep.ticker import Ticker
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
 from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
@@ -47,6 +48,7 @@ class Lifecycle:
         open_driver: Callable[[], Awaitable[Driver]],
         clock: Clock,
         observers: Sequence[Observer],
+        awaited: Awaited,
     ) -> None:
         self.settings = settings
         self.buffer = ErrorBuffer()
@@ -54,6 +56,7 @@ class Lifecycle:
         self._handlers = handlers
         self._open_driver = open_driver
         self._clock = clock
+        self._awaited = awaited
         self._loop = asyncio.get_running_loop()
         self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -208,6 +211,7 @@ class Lifecycle:
             self._spawn,
         )
         recorder.claims = claimer
+        recorder.awaited = self._awaited
         progress.lost = executor.lose
         executor.slot_freed = judge.start_ready
         # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
@@ -221,6 +225,9 @@ class Lifecycle:
         if settings.retention is not None and Capability.PRUNE in driver.capabilities:
             pruner = Pruner(driver, settings.retention, self.reporter)
             self._start_loop("prune", pruner.turn)
+        if Capability.SCHEDULES in driver.capabilities:
+            ticker = Ticker(driver, settings.poll_interval, self.reporter, clock)
+            self._start_loop("schedules", ticker.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
                 driver,

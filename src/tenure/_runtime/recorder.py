@@ -24,7 +24,7 @@ from tenure.events import JobFenced, JobSettled
 from tenure.outcomes import Completed, Failed, Failure, Released, Retried
 from tenure.types import Claim, ClaimRequest, Recorded
 
-__all__ = ["Claims", "Recorder"]
+__all__ = ["Awaited", "Claims", "Recorder"]
 
 _MAX_BATCH = 512
 
@@ -53,6 +53,19 @@ class Claims(Protocol):
         ...
 
 
+class Awaited(Protocol):
+    """The jobs that somebody in this process waits for; called on any thread."""
+
+    @property
+    def anyone(self) -> bool:
+        """Whether anybody waits. Where nobody does, an outcome costs nothing more."""
+        ...
+
+    def settled(self, job_ids: Sequence[str]) -> None:
+        """The store has answered outcomes of these jobs, so that they may have ended."""
+        ...
+
+
 class Recorder:
     """The writing loop. `submit` and `wake` are called on the event loop."""
 
@@ -78,6 +91,7 @@ class Recorder:
         self._backoff = Backoff(0.05, 2.0)
         self._batch = _MAX_BATCH
         self.claims: Claims | None = None
+        self.awaited: Awaited | None = None
 
     def submit(self, item: Finished) -> None:
         """Take over an outcome; its slot stays occupied until it is answered."""
@@ -277,6 +291,8 @@ class Recorder:
                     self._reporter.report(item.error)
             else:
                 self._fenced(item, answer)
+        if self.awaited is not None and self.awaited.anyone:
+            self.awaited.settled([item.claim.hold.job_id for item in items])
         self.slots_freed()
         self._slots.changed()
 

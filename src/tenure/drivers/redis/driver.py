@@ -23,6 +23,7 @@ from tenure.drivers.redis.links import Links
 from tenure.drivers.redis.scripts import Keys, Script, script
 from tenure.drivers.redis.waiting import Waiting
 from tenure.errors import InvalidConfiguration, StoreError
+from tenure.standing import Fired, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -31,6 +32,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -39,6 +41,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -48,7 +51,11 @@ __all__ = ["RedisDriver"]
 
 _CANCEL, _CLAIM, _COUNTS = script("cancel"), script("claim"), script("counts")
 _DELETE, _ENQUEUE, _EXCHANGE = script("delete"), script("enqueue"), script("exchange")
+_DROP_SCHEDULES, _FIRE = script("drop_schedules"), script("fire")
+_PAUSE_SCHEDULE, _PUT_SCHEDULES = script("pause_schedule"), script("put_schedules")
+_SCHEDULES = script("schedules")
 _EXPIRED, _EXTEND, _GET, _LIST = script("expired"), script("extend"), script("get"), script("list")
+_HISTORY = script("history")
 _MOVE, _NEXT_DUE, _PAUSE = script("move"), script("next_due"), script("pause")
 _PROGRESS, _PRUNE, _PURGE = script("progress"), script("prune"), script("purge")
 _RECLAIM, _RECORD, _REPORT = script("reclaim"), script("record"), script("report")
@@ -78,6 +85,7 @@ class RedisDriver(Driver):
     """
 
     capabilities = frozenset(Capability) - {
+        Capability.LIMITS,
         Capability.NAMES,
         Capability.SHARED,
         Capability.WITHIN,
@@ -145,14 +153,14 @@ class RedisDriver(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         if now is None:
             return await self._enqueuing.enqueue(jobs)
         reply = await self._run(_ENQUEUE, [1, *requests.group(jobs)], now)
-        return [Enqueued.DUPLICATE if number else Enqueued.CREATED for number in reply]
+        return replies.enqueued(reply)
 
-    async def _enqueue_now(self, groups: Sequence[Argument]) -> Sequence[int]:
-        reply: Sequence[int] = await self._run(_ENQUEUE, groups, None)
+    async def _enqueue_now(self, groups: Sequence[Argument]) -> Sequence[int | bytes]:
+        reply: Sequence[int | bytes] = await self._run(_ENQUEUE, groups, None)
         return reply
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
@@ -241,11 +249,11 @@ class RedisDriver(Driver):
         deleted = 0
         while deleted < limit:
             most = min(limit - deleted, _AT_ONCE)
-            number, old_ids_left = await self._run(
+            number, more_to_forget = await self._run(
                 _PRUNE, [most, *requests.retained(retention)], now
             )
             deleted += number
-            if number < most and not old_ids_left:
+            if number < most and not more_to_forget:
                 break
         return deleted
 
@@ -264,6 +272,29 @@ class RedisDriver(Driver):
 
     async def counts(self, *, now: datetime | None = None) -> Counts:
         return replies.counts(await self._run(_COUNTS, [], now))
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        return replies.history(await self._run(_HISTORY, [job_id], None))
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        await self._run(_PUT_SCHEDULES, requests.schedules(schedules), now)
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        return [number == 1 for number in await self._run(_DROP_SCHEDULES, ids, None)]
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        answer: int = await self._run(_PAUSE_SCHEDULE, [id, int(paused)], now)
+        return answer == 1
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        return replies.schedules(await self._run(_SCHEDULES, [], now))
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        return replies.fired(await self._run(_FIRE, requests.ticks(ticks), now))
 
     # --- presence and hints ---------------------------------------------------------------------
 

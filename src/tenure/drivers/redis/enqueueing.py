@@ -7,16 +7,16 @@ anybody wait. A script decides group by group, so all-or-none stays with each ca
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from tenure.drivers.redis import replies
 from tenure.drivers.redis.client import Argument
 from tenure.drivers.redis.requests import group
 from tenure.errors import StoreError, StoreUnavailable
-from tenure.types import Enqueued, NewJob
+from tenure.types import Enqueued, Held, NewJob
 
 __all__ = ["Enqueuing"]
 
 _TOGETHER = 1000  # jobs; one call alone may have more
 _TOGETHER_BYTES = 8 * 1024 * 1024  # so that a part is answered well within the time limit
-_ANSWERS = (Enqueued.CREATED, Enqueued.DUPLICATE)
 
 
 class _Call:
@@ -28,7 +28,8 @@ class _Call:
         self.arguments = group(jobs)
         self.size = len(jobs)
         self.payload = sum(len(job.payload) for job in jobs)
-        self.future: asyncio.Future[list[Enqueued]] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[list[Enqueued | Held]]
+        self.future = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
         if not self.future.done():
@@ -38,12 +39,14 @@ class _Call:
 class Enqueuing:
     """`send` runs the script with the server's clock and returns its answer."""
 
-    def __init__(self, send: Callable[[Sequence[Argument]], Awaitable[Sequence[int]]]) -> None:
+    def __init__(
+        self, send: Callable[[Sequence[Argument]], Awaitable[Sequence[int | bytes]]]
+    ) -> None:
         self._send = send
         self._waiting: list[_Call] = []
         self._sender: asyncio.Task[None] | None = None
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | Held]:
         """See `Driver.enqueue`, at the store's now."""
         call = _Call(jobs)
         self._waiting.append(call)
@@ -109,7 +112,7 @@ class Enqueuing:
         else:
             at = 0
             for call in calls:
-                answers = [_ANSWERS[number] for number in reply[at : at + call.size]]
+                answers = replies.enqueued(reply[at : at + call.size])
                 at += call.size
                 if not call.future.done():
                     call.future.set_result(answers)

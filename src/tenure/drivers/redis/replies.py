@@ -7,24 +7,30 @@ note that tells.
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from tenure.drivers.redis.requests import STATES
-from tenure.outcomes import Failure
+from tenure.drivers.redis.requests import MODES, STATES, UNIQUE
+from tenure.outcomes import Failure, Tried
+from tenure.standing import Fired, ScheduleRecord, Schedules
 from tenure.states import State
 from tenure.types import (
     Answer,
     Claim,
     Counts,
+    Enqueued,
     Expired,
     ExpiredHold,
+    Held,
     Hold,
     Job,
     Kept,
+    PastAttempt,
     Recorded,
+    UniqueKey,
     WorkerInfo,
 )
 
@@ -32,17 +38,23 @@ __all__ = [
     "answers",
     "claims",
     "counts",
+    "enqueued",
     "expired",
+    "fired",
+    "history",
     "jobs",
     "kept",
     "moment",
     "reclaimed",
     "recorded",
+    "schedules",
     "workers",
 ]
 
 _MILLION = 1_000_000
+_ENQUEUED = (Enqueued.CREATED, Enqueued.DUPLICATE)
 _RECORDED = (Recorded.APPLIED, Recorded.REPEATED, Recorded.FENCED, Recorded.UNKNOWN)
+_FIRED = (Fired.FIRED, Fired.LOST, Fired.EARLY)
 _KEPT = (Kept.KEPT, Kept.LOST, Kept.CANCEL_REQUESTED)
 _NO_HEADERS: Mapping[str, str] = {}
 _UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, IndexError, struct.error)
@@ -61,6 +73,7 @@ class _Mark(Struct, gc=False):
     finished_at: int
     until: int
     lease: int
+    claimed_at: int
     attempt: int
     stalls: int
     serial: int
@@ -71,34 +84,73 @@ class _Mark(Struct, gc=False):
     token: bytes
     queue: str
     name: str
+    tail: bytes
 
 
-_NUMBERS = struct.Struct(">BBBb6Q5I16s16s")
+_NUMBERS = struct.Struct(">BBBb7Q5I16s16s")
+_EXTRAS, _HAS_TAIL = 2, 8 + 16  # where a mark says so, and its bits for unique key and limits
 _STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
 
 
 def _mark(packed: bytes) -> _Mark:
-    """Read a mark: fixed numbers, then texts behind their lengths. What was settled is passed over.
+    """Read a mark: fixed numbers, then texts behind their lengths. What was settled, and who
+    made the hold, is passed over.
 
     Written out, since a claim spends a third of its time here.
     """
     token = _NUMBERS.size + 1
     settled_token = token + packed[token - 1] + 1
     settled_outcome = settled_token + packed[settled_token - 1] + 1
-    queue = settled_outcome + packed[settled_outcome - 1] + 2
+    worker = settled_outcome + packed[settled_outcome - 1] + 2
+    queue = worker + (packed[worker - 2] << 8 | packed[worker - 1]) + 2
     name = queue + (packed[queue - 2] << 8 | packed[queue - 1]) + 2
     end = name + (packed[name - 2] << 8 | packed[name - 1])
-    if end != len(packed):
+    if end != len(packed) and not packed[_EXTRAS] & _HAS_TAIL:
         raise ValueError("it has another length than it says")
     texts: list[Any] = [
         packed[token : settled_token - 1],
         packed[queue : name - 2].decode(),
         packed[name:end].decode(),
+        packed[end:],
     ]
     return _Mark(*_NUMBERS.unpack_from(packed), *texts)
 
 
+def _sized(data: bytes, at: int) -> bytes:
+    """The part that stands behind its length."""
+    end = at + 2 + (data[at] << 8 | data[at + 1])
+    if end > len(data):
+        raise ValueError("it is shorter than it says")
+    return data[at + 2 : end]
+
+
+def _tail(tail: bytes) -> tuple[UniqueKey | None, tuple[str, ...]]:
+    """The unique key and the limits behind a mark."""
+    packed = _sized(tail, 0)
+    unique: UniqueKey | None = None
+    if packed:
+        started, mode, period, max_wait = UNIQUE.unpack_from(packed)
+        unique = UniqueKey(
+            key=packed[UNIQUE.size :].decode(),
+            until="started" if started else "done",
+            period=period if period >= 0 else None,
+            mode=MODES[int(mode)],
+            max_wait=max_wait if max_wait >= 0 else None,
+        )
+    keys = _sized(tail, 2 + len(packed))
+    limits: list[str] = []
+    at = 0
+    while at < len(keys):
+        key = _sized(keys, at)
+        limits.append(key.decode())
+        at += 2 + len(key)
+    return unique, tuple(limits)
+
+
 _heads = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
+_SCHEDULE = struct.Struct(">BQQ")  # as lua/parts/book.lua packs it
+_PAST = struct.Struct(">IIQQ")  # as lua/parts/history.lua packs it
+_tried = msgspec.json.Decoder(Tried)
 _failures = msgspec.json.Decoder(Failure)
 _workers = msgspec.json.Decoder(WorkerInfo)
 
@@ -131,7 +183,7 @@ class _Moments(dict[int, datetime]):
 
 
 def _read(reply: Sequence[Any]) -> list[_Read]:
-    """The jobs of an answer of parts/taking.lua; one whose mark is unreadable is left out."""
+    """The jobs of an answer of parts/showing.lua; one whose mark is unreadable is left out."""
     _, ids, packed, blobs, more = reply[:5]
     extras = {entry[0] - 1: entry[1:] for entry in more}
     none = (None, None, None)
@@ -161,7 +213,14 @@ def _job(
     timeout: float | None = None
     headers = _NO_HEADERS
     error: Failure | None = None
+    unique: UniqueKey | None = None
+    limits: tuple[str, ...] = ()
     failure, result, progress = extras
+    if mark.tail:
+        try:
+            unique, limits = _tail(mark.tail)
+        except _UNREADABLE as cause:
+            wrong.append(f"unique key or limits: {cause}")
     if head:
         try:
             max_attempts, timeout, headers = _heads.decode(head)
@@ -193,6 +252,8 @@ def _job(
         result=result,
         progress=progress,
         cancel_requested=mark.cancel != 0,
+        unique=unique,
+        limits=limits,
     )
     return _Read(mark, job, "; ".join(wrong) or None)
 
@@ -228,6 +289,30 @@ def expired(reply: Sequence[Any]) -> Expired:
     return Expired(now=moment(int(now)), holds=tuple(found))
 
 
+def history(reply: Sequence[bytes]) -> list[PastAttempt]:
+    """Oldest first; an entry that cannot be read is left out."""
+    found: list[PastAttempt] = []
+    for entry in reply:
+        try:
+            attempt, serial, started_at, ended_at = _PAST.unpack_from(entry)
+            worker = _sized(entry, _PAST.size)
+            how = _tried.decode(entry[_PAST.size + 2 + len(worker) :])
+            past = PastAttempt(
+                attempt=attempt,
+                serial=serial,
+                outcome=how.outcome,
+                started_at=moment(started_at),
+                ended_at=moment(ended_at),
+                worker=worker.decode(),
+                kind=how.kind,
+                message=how.message,
+            )
+        except _UNREADABLE:
+            continue
+        found.append(past)
+    return found
+
+
 def reclaimed(reply: Sequence[bytes]) -> list[Hold]:
     flat = [part.decode() for part in reply]
     return [
@@ -237,6 +322,12 @@ def reclaimed(reply: Sequence[bytes]) -> list[Hold]:
 
 
 # --- answers ------------------------------------------------------------------------------------
+
+
+def enqueued(reply: Sequence[int | bytes]) -> list[Enqueued | Held]:
+    return [
+        _ENQUEUED[answer] if isinstance(answer, int) else Held(answer.decode()) for answer in reply
+    ]
 
 
 def recorded(reply: Sequence[int]) -> list[Recorded]:
@@ -249,6 +340,32 @@ def kept(reply: Sequence[int]) -> list[Kept]:
 
 def answers(reply: Sequence[bytes]) -> list[Answer]:
     return [Answer(text.decode()) for text in reply]
+
+
+def fired(reply: Sequence[int]) -> list[Fired]:
+    return [_FIRED[number] for number in reply]
+
+
+def schedules(reply: Sequence[Any]) -> Schedules:
+    """By id; one that cannot be read is not shown, and stays as it is."""
+    found: list[ScheduleRecord] = []
+    now, flat = reply
+    for name, packed in zip(flat[::2], flat[1::2], strict=True):
+        try:
+            paused, created_at, last = _SCHEDULE.unpack_from(packed)
+            revision = _sized(packed, _SCHEDULE.size)
+            record = ScheduleRecord(
+                id=name.decode(),
+                revision=revision.decode(),
+                definition=packed[_SCHEDULE.size + 2 + len(revision) :],
+                created_at=moment(created_at),
+                last=moment(last),
+                paused=paused != 0,
+            )
+        except _UNREADABLE:
+            continue
+        found.append(record)
+    return Schedules(now=moment(int(now)), items=sorted(found, key=attrgetter("id")))
 
 
 def workers(reply: Sequence[bytes | None]) -> list[WorkerInfo]:

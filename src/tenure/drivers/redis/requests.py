@@ -3,9 +3,10 @@
 What each script takes, and in which order, stands at the top of its file.
 """
 
+import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -19,8 +20,11 @@ from tenure.outcomes import (
     Released,
     Retried,
     Snoozed,
+    Tried,
     outcome_digest,
+    tried,
 )
+from tenure.standing import NewSchedule, Tick
 from tenure.states import State
 from tenure.types import (
     ClaimRequest,
@@ -34,7 +38,9 @@ from tenure.types import (
 )
 
 __all__ = [
+    "MODES",
     "STATES",
+    "UNIQUE",
     "claimed",
     "filtered",
     "group",
@@ -45,8 +51,10 @@ __all__ = [
     "reclaimed",
     "retained",
     "retries",
+    "schedules",
     "settled",
     "span",
+    "ticks",
 ]
 
 # By their number in a mark, which is stored for ever: append, never reorder.
@@ -59,9 +67,19 @@ STATES = (
     State.CANCELLED,
 )
 
+# The modes of a unique key, likewise; and what stands before the key (lua/parts/unique.lua).
+MODES: Sequence[Literal["keep", "replace", "debounce", "throttle"]] = (
+    "keep",
+    "replace",
+    "debounce",
+    "throttle",
+)
+UNIQUE = struct.Struct(">BBdd")
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _json = msgspec.json.Encoder()
+_STALLED = _json.encode(Tried(outcome="stalled", kind="stalled", message=""))
 
 
 def micros(instant: datetime) -> int:
@@ -83,18 +101,23 @@ def group(jobs: Sequence[NewJob]) -> list[Argument]:
     """One group of enqueue."""
     arguments: list[Argument] = [len(jobs)]
     for job in jobs:
-        arguments += (
-            job.id,
-            job.name,
-            job.queue,
-            job.priority,
-            "" if job.at is None else micros(job.at),
-            0 if job.delay is None else span(job.delay),
-            content_digest(job).hex(),
-            len(job.payload),
-            _head(job) + b"\n" + job.payload,
-        )
+        arguments += _stored(job)
     return arguments
+
+
+def _stored(job: NewJob) -> tuple[Argument, ...]:
+    return (
+        job.id,
+        job.name,
+        job.queue,
+        job.priority,
+        "" if job.at is None else micros(job.at),
+        0 if job.delay is None else span(job.delay),
+        content_digest(job).hex(),
+        len(job.payload),
+        _head(job) + b"\n" + job.payload,
+        _tail(job),
+    )
 
 
 def _head(job: NewJob) -> bytes:
@@ -104,10 +127,32 @@ def _head(job: NewJob) -> bytes:
     return _json.encode((job.max_attempts, job.timeout, job.headers))
 
 
+def _tail(job: NewJob) -> bytes:
+    """The unique key and the limits, as the mark has them; empty where there is neither."""
+    if job.unique is None and not job.limits:
+        return b""
+    unique = b""
+    if job.unique is not None:
+        unique = UNIQUE.pack(
+            job.unique.until == "started",
+            MODES.index(job.unique.mode),
+            -1.0 if job.unique.period is None else job.unique.period,
+            -1.0 if job.unique.max_wait is None else job.unique.max_wait,
+        )
+        unique += job.unique.key.encode()
+    limits = b"".join(_sized(key.encode()) for key in job.limits)
+    return _sized(unique) + _sized(limits)
+
+
+def _sized(text: bytes) -> bytes:
+    return len(text).to_bytes(2, "big") + text
+
+
 def claimed(request: ClaimRequest) -> list[Argument]:
     """A claim."""
     arguments: list[Argument] = [
         request.token,
+        request.worker,
         span(request.lease),
         request.limit,
         request.max_bytes,
@@ -124,6 +169,8 @@ def settled(items: Sequence[tuple[Hold, Outcome]]) -> list[Argument]:
     for hold, outcome in items:
         arguments += (hold.job_id, hold.serial, hold.token, outcome_digest(outcome))
         arguments += _ending(outcome)
+        how = tried(outcome)
+        arguments.append(b"" if how is None else _text(how))
     return arguments
 
 
@@ -133,11 +180,11 @@ def _ending(outcome: Outcome) -> tuple[Argument, Argument, Argument]:
         case Completed(result=result):
             return ("completed", "", "") if result is None else ("returned", "", result)
         case Failed(failure=failure, started=started):
-            return ("failed" if started else "unstarted_failed", "", failure_text(failure))
+            return ("failed" if started else "unstarted_failed", "", _text(failure))
         case Cancelled(started=started):
             return ("cancelled" if started else "unstarted_cancelled", "", "")
         case Retried(delay=delay, failure=failure):
-            return ("retried", span(delay), failure_text(failure))
+            return ("retried", span(delay), _text(failure))
         case Snoozed(delay=delay):
             return ("snoozed", span(delay), "")
         case Released(delay=delay):
@@ -146,16 +193,16 @@ def _ending(outcome: Outcome) -> tuple[Argument, Argument, Argument]:
             assert_never(outcome)
 
 
-def failure_text(failure: Failure) -> bytes:
-    """A failure as JSON, whatever its message holds.
+def _text(said: Failure | Tried) -> bytes:
+    """A failure, or what a history keeps of it, as JSON, whatever its message holds.
 
     A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
     since a failure that cannot be stored would leave its job running for ever.
     """
     try:
-        return _json.encode(failure)
+        return _json.encode(said)
     except UnicodeEncodeError:
-        parts = msgspec.structs.asdict(failure)
+        parts = msgspec.structs.asdict(said)
         return _json.encode(
             {
                 name: value.encode("utf-8", "backslashreplace").decode()
@@ -177,7 +224,7 @@ def holds(given: Sequence[Hold]) -> list[Argument]:
 def reclaimed(limit: int, delays: Sequence[float], only: Sequence[Hold] | None) -> list[Argument]:
     """A reclaim."""
     given = ["*"] if only is None else holds(only)
-    return [limit, len(delays), *map(span, delays), *given]
+    return [limit, _STALLED, len(delays), *map(span, delays), *given]
 
 
 def retries(items: Sequence[ManualRetry]) -> list[Argument]:
@@ -199,6 +246,23 @@ def moves(items: Sequence[Move]) -> list[Argument]:
             _or_empty(item.priority),
             _or_empty(item.serial),
         )
+    return arguments
+
+
+def schedules(given: Sequence[NewSchedule]) -> list[Argument]:
+    """Schedules to store."""
+    arguments: list[Argument] = []
+    for schedule in given:
+        arguments += (schedule.id, schedule.revision, schedule.definition)
+    return arguments
+
+
+def ticks(given: Sequence[Tick]) -> list[Argument]:
+    """The ticks of fire."""
+    arguments: list[Argument] = []
+    for tick in given:
+        arguments += (tick.schedule_id, tick.revision, micros(tick.previous), micros(tick.instant))
+        arguments += (0,) if tick.job is None else (1, *_stored(tick.job))
     return arguments
 
 

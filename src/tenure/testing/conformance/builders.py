@@ -17,11 +17,13 @@ from tenure.types import (
     ClaimRequest,
     Counts,
     Enqueued,
+    Held,
     Hold,
     Job,
     NewJob,
     QueueLimit,
     Recorded,
+    UniqueKey,
 )
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "claim",
     "claim_one",
     "counted",
+    "dispatch",
     "enqueue",
     "failure",
     "ids",
@@ -56,6 +59,8 @@ class JobFields(TypedDict, total=False):
     priority: int
     max_attempts: int | None
     timeout: float | None
+    unique: UniqueKey | None
+    limits: tuple[str, ...]
     headers: Mapping[str, str]
 
 
@@ -64,6 +69,7 @@ class RequestFields(TypedDict, total=False):
 
     token: str
     limit: int
+    worker: str
     lease: float
     max_bytes: int
     names: frozenset[str] | None
@@ -87,6 +93,13 @@ async def enqueue(store: Driver, *jobs: NewJob, now: datetime = T0) -> None:
     expect(list(answers), [Enqueued.CREATED] * len(jobs), "the answers of enqueue")
 
 
+async def dispatch(store: Driver, job: NewJob, *, now: datetime = T0) -> Enqueued | Held:
+    """Enqueue one job, and return its answer."""
+    answers = await store.enqueue([job], now=now)
+    expect(len(answers), 1, "the number of answers of enqueue for one job")
+    return answers[0]
+
+
 def request(*queues: str | QueueLimit, **fields: Unpack[RequestFields]) -> ClaimRequest:
     """A request for up to 100 jobs of `default`, or of the given queues, under a new token."""
     limits = tuple(
@@ -97,7 +110,7 @@ def request(*queues: str | QueueLimit, **fields: Unpack[RequestFields]) -> Claim
         token=fields.get("token") or uuid4().hex,
         queues=limits,
         limit=fields.get("limit", 100),
-        worker="worker-1",
+        worker=fields.get("worker", "worker-1"),
         lease=fields.get("lease", LEASE),
         max_bytes=fields.get("max_bytes", 8 * 1024 * 1024),
         names=fields.get("names"),

@@ -1,6 +1,7 @@
 """Every check there is, by subject. Their names are unique."""
 
 from tenure.testing.conformance import (
+    admitting,
     claiming,
     content,
     controlling,
@@ -9,13 +10,21 @@ from tenure.testing.conformance import (
     exchanging,
     extending,
     fencing,
+    histories,
+    holding,
     inspecting,
+    leftovers,
+    limiting,
     ordering,
+    pacing,
     pruning,
     reclaiming,
     recording,
+    refusing,
     repeating,
     retrying,
+    scheduling,
+    uniqueness,
     waiting,
 )
 from tenure.testing.conformance.check import Check
@@ -41,6 +50,15 @@ CHECKS: tuple[Check, ...] = tuple(
         waiting,
         pruning,
         content,
+        uniqueness,
+        holding,
+        refusing,
+        histories,
+        scheduling,
+        limiting,
+        pacing,
+        admitting,
+        leftovers,
     )
     for value in vars(subject).values()
     if isinstance(value, Check)

@@ -1,5 +1,5 @@
--- One job. In: id. Out: as a claim (parts/taking.lua), of one job or none.
--- uses: store, taking
+-- One job. In: id. Out: as parts/showing.lua, of one job or none.
+-- uses: store, showing
 
 local packed = call('HGET', MARKS, ARGV[2])
 local mark = packed and unpacked(packed)

@@ -1,9 +1,9 @@
 -- Jobs that match, newest arrival first.
 -- In: the seq below which to look ('+inf' for all), how many to look at, how many at most, then
 --     state, queue and name ('' for any).
--- Out: as a claim (parts/taking.lua), then the seq to go on below ('' at the end).
+-- Out: as parts/showing.lua, then the seq to go on below ('' at the end).
 -- Looks at a bounded number of marks, and reads payloads of matching jobs only.
--- uses: store, taking
+-- uses: store, showing
 
 local below, most, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local state, queue, name = ARGV[5], ARGV[6], ARGV[7]

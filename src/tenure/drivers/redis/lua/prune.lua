@@ -1,9 +1,9 @@
--- Deletes finished jobs beyond their retention, longest ended first; forgets old ids and workers.
+-- Deletes finished jobs beyond their retention, longest ended first; forgets old ids, keys, workers.
 -- In: how many at most, then the age to keep of completed, failed and cancelled ones ('' for all),
 --     and how many completed ones of a queue to keep ('' for all).
--- Out: how many, and 1 if there are more ids to forget, else 0. Looks only at what it deletes: each
+-- Out: how many, and 1 if there is more to forget, else 0. Looks only at what it deletes: each
 -- state of a queue is sorted by its end.
--- uses: store, removing, presence
+-- uses: store, unique, removing, presence
 
 local FRESH = 60000000 -- microseconds; a job that ended more recently stays
 local left = tonumber(ARGV[2])
@@ -32,6 +32,7 @@ local function delete(key, highest, most)
 end
 
 local forgotten = forget(FORGOTTEN_AT_ONCE)
+local keys_looked_at = forget_keys(FORGOTTEN_AT_ONCE)
 forget_workers()
 local totals, deleted = call('HGETALL', TOTALS), 0
 for i = 1, #totals, 2 do
@@ -51,4 +52,5 @@ for i = 1, #totals, 2 do
     end
 end
 flush()
-return { deleted, forgotten == FORGOTTEN_AT_ONCE and 1 or 0 }
+local more = math.max(forgotten, keys_looked_at) == FORGOTTEN_AT_ONCE
+return { deleted, more and 1 or 0 }

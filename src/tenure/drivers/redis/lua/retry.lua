@@ -1,6 +1,18 @@
 -- Makes failed and cancelled jobs due now, with a fresh budget. In: id, serial or '' for each.
 -- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
--- uses: store
+-- uses: store, unique
+
+-- Whether the job has no unique key, or holds it from now on. A throttle is not asked for its key.
+local function takes_key_anew(id, mark)
+    local unique = has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE])
+    if not unique or unique.mode == THROTTLE then
+        return true
+    elseif holder_of(unique.key) then
+        return false
+    end
+    hold_key(id, unique)
+    return true
+end
 
 local answers = {}
 for i = 2, #ARGV, 2 do
@@ -16,6 +28,8 @@ for i = 2, #ARGV, 2 do
         answer = 'live'
     elseif mark[STATE] == COMPLETED then
         answer = 'finished'
+    elseif not takes_key_anew(id, mark) then
+        answer = 'held'
     else
         mark[ATTEMPT], mark[STALLS], mark[RUN_AT], mark[CANCEL] = 0, 0, NOW, 0
         become(id, mark, PENDING)

@@ -4,7 +4,8 @@
 -- caller compares contents. It asks afterwards, so that the usual batch pays for no second look-up.
 INSERT INTO tenure_jobs (
     seq, id, name, queue, state, priority, run_at, attempt, stalls, serial, max_attempts, timeout,
-    cancel_requested, content, created_at, updated_at, headers, payload
+    cancel_requested, content, created_at, updated_at, headers, payload, unique_key, limits,
+    lane
 )
-VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, 0, 0, 0, ?7, ?8, 0, ?9, ?10, ?10, ?11, ?12)
+VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, 0, 0, 0, ?7, ?8, 0, ?9, ?10, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT (id) DO NOTHING;

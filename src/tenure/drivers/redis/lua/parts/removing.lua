@@ -17,11 +17,17 @@ end
 
 local function remove(id, mark)
     leave(id, mark)
+    if mark[STATE] < COMPLETED and has(mark, HAS_UNIQUE) then
+        free_key(id, mark) -- an end has done so already
+    end
     put('HDEL', MARKS, id)
     put('HDEL', JOBS, id)
     drop_extra(ERRORS, HAS_ERROR, id, mark)
     drop_extra(RESULTS, HAS_RESULT, id, mark)
     drop_extra(PROGRESS, HAS_PROGRESS, id, mark)
+    if has(mark, HAS_HISTORY) then
+        put('DEL', KEYS[2], base .. 'history:' .. id)
+    end
     put('ZREM', ARRIVALS, id)
     put('HSET', GONE, id, string.format('%016d', NOW + ID_KNOWN) .. mark[CONTENT])
     put('ZADD', GONE_AT, int(NOW + ID_KNOWN), id)

@@ -1,12 +1,12 @@
 -- settle_all(at): records outcomes. Shared by record and exchange.
 --
--- In, from ARGV[at] on: how many, then seven for each: id, serial, token, name of the outcome,
--- kind, delay or '', failure or result or ''. Out: one number for each (as in replies.py), and where
+-- In, from ARGV[at] on: how many, then eight for each: id, serial, token, name of the outcome,
+-- kind, delay or '', failure or result or '', what the history gets or ''. Out: one number for each (as in replies.py), and where
 -- in ARGV it ended.
 -- Implements outcomes.settle: the state, how many starts are given back, whether the row of stalls
 -- ends, whether the wish to cancel turns it into a cancellation.
 
-local WIDTH = 7
+local WIDTH = 8
 local APPLIED, REPEATED, FENCED, UNKNOWN = 0, 1, 2, 3
 
 local KINDS = {
@@ -21,7 +21,7 @@ local KINDS = {
     released = { PENDING, 1, false, true },
 }
 
-local function settle(id, mark, outcome, kind, delay, content)
+local function settle(id, mark, outcome, kind, delay, content, how)
     local rule = KINDS[kind]
     local state, stalls_end = rule[1], rule[3]
     if rule[4] and mark[CANCEL] == 1 then
@@ -36,6 +36,9 @@ local function settle(id, mark, outcome, kind, delay, content)
         end
     elseif content ~= '' then
         put_extra(ERRORS, HAS_ERROR, id, mark, content)
+    end
+    if how ~= '' then
+        remember(id, mark, how)
     end
     mark[SETTLED_SERIAL], mark[SETTLED_TOKEN], mark[SETTLED_OUTCOME] =
         mark[SERIAL], mark[TOKEN], outcome
@@ -64,7 +67,7 @@ local function settle_all(at)
         if not mark then
             answers[n] = UNKNOWN
         elseif held_by(mark, serial, token) then
-            settle(id, mark, outcome, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
+            settle(id, mark, outcome, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
             answers[n] = APPLIED
         elseif mark[SETTLED_SERIAL] == serial and mark[SETTLED_TOKEN] == token
             and mark[SETTLED_OUTCOME] == outcome then

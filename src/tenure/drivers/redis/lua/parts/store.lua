@@ -21,17 +21,21 @@ local ERRORS, RESULTS, PROGRESS = base .. 'errors', base .. 'results', base .. '
 local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. 'totals'
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
--- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16.
+-- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. The hold's
+-- are UNTIL, LEASE, CLAIMED (when it was made), TOKEN and WORKER (who made it).
 local STATE, CANCEL, EXTRAS, PRIORITY = 1, 2, 3, 4
-local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE = 5, 6, 7, 8, 9, 10
-local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 11, 12, 13, 14, 15
-local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME, QUEUE, NAME = 16, 17, 18, 19, 20, 21, 22
+local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE, CLAIMED = 5, 6, 7, 8, 9, 10, 11
+local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 12, 13, 14, 15, 16
+local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME = 17, 18, 19, 20, 21
+local WORKER, QUEUE, NAME = 22, 23, 24
 -- How it is packed, as replies.py reads it; half the time of cmsgpack. Texts follow their lengths.
-local LAYOUT = '>BBBbI8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0'
+local LAYOUT = '>BBBbI8I8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0Hc0'
+-- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
+local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 25, 26, 27
 
-local PENDING, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 2, 3, 4, 5
+local PENDING, BLOCKED, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 1, 2, 3, 4, 5
 -- EXTRAS is the sum of those that the job has, so that the usual job costs no look-up for them.
-local HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4
+local HAS_ERROR, HAS_RESULT, HAS_PROGRESS, HAS_UNIQUE, HAS_LIMITS, HAS_HISTORY = 1, 2, 4, 8, 16, 32
 
 local CHUNK = 4000 -- arguments to one command: unpack has a limit of about 8000
 
@@ -145,16 +149,33 @@ local function listed(ok, ...)
     return ok and { ... } or nil
 end
 
+local function has_tail(mark)
+    return mark[EXTRAS] % 32 >= 8
+end
+
 local function unpacked(packed)
-    return listed(pcall(struct.unpack, LAYOUT, packed))
+    local mark = listed(pcall(struct.unpack, LAYOUT, packed))
+    if mark and has_tail(mark) then
+        local tail = listed(pcall(struct.unpack, TAIL, packed, mark[TAIL_AT]))
+        if not tail then
+            return nil
+        end
+        mark[UNIQUE], mark[LIMITS] = tail[1], tail[2]
+    end
+    return mark
 end
 
 local function pack(m)
-    return struct.pack(
+    local packed = struct.pack(
         LAYOUT, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13],
-        m[14], m[15], m[SEQ], m[CONTENT], #m[TOKEN], m[TOKEN], #m[SETTLED_TOKEN], m[SETTLED_TOKEN],
-        #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
+        m[14], m[15], m[16], m[SEQ], m[CONTENT], #m[TOKEN], m[TOKEN], #m[SETTLED_TOKEN],
+        m[SETTLED_TOKEN], #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[WORKER], m[WORKER],
+        #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
+    if has_tail(m) then
+        packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
+    end
+    return packed
 end
 
 -- The marks of ids, each beside its own: false where there is none, nil where it is damaged.
@@ -281,11 +302,23 @@ local function enter(id, mark)
     count(state, mark[QUEUE], 1)
 end
 
--- A change of state but for a claim ends the hold.
+-- A waiting job that is due at another time from now on; its place is among the same ones.
+local function shift(id, mark)
+    put('ZADD', ready_key(mark[QUEUE], mark[PRIORITY]), int(mark[RUN_AT]), mark[SEQ] .. id)
+    wake(mark[QUEUE])
+end
+
+local free_key -- parts/unique.lua has it, which every script that may end a job uses
+
+-- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
 local function become(id, mark, state)
     leave(id, mark)
+    if state >= COMPLETED and has(mark, HAS_UNIQUE) then
+        free_key(id, mark)
+    end
     mark[STATE] = state
-    mark[TOKEN], mark[UNTIL], mark[LEASE] = '', 0, 0
+    mark[TOKEN], mark[WORKER] = '', ''
+    mark[UNTIL], mark[LEASE], mark[CLAIMED] = 0, 0, 0
     mark[FINISHED] = state >= COMPLETED and NOW or 0
     enter(id, mark)
 end

@@ -1,38 +1,20 @@
 -- take(at): a claim. Shared by claim and exchange.
 --
--- In, from ARGV[at] on: token, lease, limit, max_bytes, again (1 or 0), then name and limit of
--- each queue to the end of ARGV.
--- Out: now, ids, packed marks, blobs, and for jobs with extras {position, error, result, progress}.
+-- In, from ARGV[at] on: token, worker, lease, limit, max_bytes, again (1 or 0), then name and limit
+-- of each queue to the end of ARGV.
+-- Out: as parts/showing.lua.
 -- Order: queue by queue as asked; within one by priority, due time, arrival (I11). Each priority
 -- in use has a sorted set of its own, so jobs ahead that are not due yet cost nothing.
 -- Writes nothing where it takes nothing, and all at the end: an error on the way takes nothing.
 
-local function shown(ids, packed, marks)
-    local blobs, extras = {}, {}
-    for from = 1, #ids, CHUNK do
-        local found = call('HMGET', JOBS, unpack(ids, from, math.min(from + CHUNK - 1, #ids)))
-        for i = 1, #found do
-            blobs[from + i - 1] = found[i]
-        end
-    end
-    for i, id in ipairs(ids) do
-        if marks[i][EXTRAS] ~= 0 then
-            extras[#extras + 1] = {
-                i, call('HGET', ERRORS, id), call('HGET', RESULTS, id), call('HGET', PROGRESS, id)
-            }
-        end
-    end
-    return { NOW_TEXT, ids, packed, blobs, extras }
-end
-
 -- I12: a job whose mark is damaged is claimed all the same, so that it can be ended: with a stand-in
 -- that says so by its CONTENT. The random token still fences older holds.
 local function stand_in(queue, priority, member)
-    local every = HAS_ERROR + HAS_RESULT + HAS_PROGRESS
+    local every = HAS_ERROR + HAS_RESULT + HAS_PROGRESS + HAS_HISTORY
     return {
-        PENDING, 0, every, priority, NOW, NOW, NOW, 0, 0, 0, 0, 0, 0, 0,
+        PENDING, 0, every, priority, NOW, NOW, NOW, 0, 0, 0, 0, 0, 0, 0, 0,
         call('HSTRLEN', JOBS, id_in(member)), string.sub(member, 1, 16), string.rep('-', 16),
-        '', '', '', queue, ''
+        '', '', '', '', queue, ''
     }
 end
 
@@ -68,9 +50,9 @@ local function held_by_token(token)
 end
 
 local function take(at)
-    local token, lease = ARGV[at], tonumber(ARGV[at + 1])
+    local token, worker, lease = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
     local lease_end = int(NOW + lease)
-    local limit, max_bytes = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    local limit, max_bytes = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
     local ids, packed, marks, size, full = {}, {}, {}, 0, false
 
     local function fits(mark)
@@ -95,8 +77,12 @@ local function take(at)
             if not fits(mark) then
                 break
             end
-            mark[STATE], mark[TOKEN], mark[LEASE], mark[UNTIL] = PROCESSING, token, lease, NOW + lease
+            mark[STATE], mark[TOKEN], mark[WORKER] = PROCESSING, token, worker
+            mark[LEASE], mark[UNTIL], mark[CLAIMED] = lease, NOW + lease, NOW
             mark[ATTEMPT], mark[SERIAL], mark[UPDATED] = mark[ATTEMPT] + 1, mark[SERIAL] + 1, NOW
+            if has_tail(mark) and has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE]).started then
+                free_key(id, mark)
+            end
             local whole = pack(mark)
             taken = taken + 1
             removed[taken + 2] = member
@@ -113,9 +99,9 @@ local function take(at)
         return taken
     end
 
-    local held = ARGV[at + 4] == '1' and held_by_token(token) or {}
+    local held = ARGV[at + 5] == '1' and held_by_token(token) or {}
     local room = {}
-    for i = at + 5, #ARGV, 2 do
+    for i = at + 6, #ARGV, 2 do
         room[i] = tonumber(ARGV[i + 1])
         for _, entry in ipairs(held[ARGV[i]] or {}) do
             if room[i] <= 0 or not fits(entry.mark) then
@@ -127,7 +113,7 @@ local function take(at)
         held[ARGV[i]] = nil
     end
     local asked = {} -- nothing is written before the end, so a queue named twice is asked once
-    for i = at + 5, #ARGV, 2 do
+    for i = at + 6, #ARGV, 2 do
         local queue = ARGV[i]
         if not full and not asked[queue] and call('SISMEMBER', PAUSED, queue) == 0 then
             asked[queue] = true

@@ -1,0 +1,68 @@
+"""Inspection: the part of a queue that looks at jobs. It changes none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenure.answering import may_exist
+from tenure.errors import InvalidConfiguration, JobNotFound
+from tenure.opened import Opened
+from tenure.selecting import selected
+from tenure.states import State
+from tenure.types import Counts, Job, Page, PastAttempt
+from tenure.view import decoded
+
+__all__ = ["Inspection"]
+
+
+class Inspection(Opened):
+    """What `Queue` shows of the jobs of a store."""
+
+    async def get(self, job_id: str) -> Job[Any]:
+        """The job as it is stored now. Raises `JobNotFound`."""
+        driver = await self.driver()
+        job = await driver.get(job_id) if may_exist(job_id) else None
+        if job is None:
+            raise JobNotFound(job_id)
+        return decoded(job)
+
+    async def list(
+        self,
+        *,
+        state: State | str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Any]:
+        """Up to `limit` jobs that match, newest first; pass the page's `cursor` for the next.
+
+        The store is searched in bounded steps, so that a rare match costs no one else anything.
+        """
+        if type(limit) is not int or not 1 <= limit <= 1000:
+            raise InvalidConfiguration("limit", limit, "must be from 1 to 1,000")
+        which = selected(state, queue, name)
+        driver = await self.driver()
+        jobs: tuple[Job[Any], ...] = ()
+        while True:
+            page = await driver.list(which, cursor, limit - len(jobs))
+            jobs += tuple(decoded(job) for job in page.jobs)
+            cursor = page.cursor
+            if cursor is None or len(jobs) >= limit:
+                return Page(jobs=jobs, cursor=cursor)
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        """The attempts of a job that did not complete it, oldest first.
+
+        Failed, timed out, cancelled and stalled ones, the newest 100; kept as long as the job, also
+        through a manual retry. A completed attempt is not in it: the job itself tells of that.
+        Raises `JobNotFound`, `Unsupported` on a store that keeps none.
+        """
+        driver = await self.driver()
+        attempts = await driver.history(job_id) if may_exist(job_id) else ()
+        if not attempts and (not may_exist(job_id) or await driver.get(job_id) is None):
+            raise JobNotFound(job_id)
+        return attempts
+
+    async def counts(self) -> Counts:
+        """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
+        return await (await self.driver()).counts()
