@@ -241,16 +241,25 @@ class JobCancelled(QueueError):
 
 
 class JobOverdue(QueueError):
-    """A handler that cannot be interrupted is `seconds` past its start and keeps its slot."""
+    """A handler that cannot be interrupted is `seconds` past its start and keeps its slot.
 
-    def __init__(self, job_id: str, name: str, seconds: float) -> None:
+    `slots_left` is how many slots of its worker such handlers leave to others, where known: with
+    none the worker can start nothing, and is unhealthy until one of them returns.
+    """
+
+    def __init__(
+        self, job_id: str, name: str, seconds: float, *, slots_left: int | None = None
+    ) -> None:
+        none = "; no slot of the worker is left for others, so that it is unhealthy until then"
         super().__init__(
             f"job {job_id} ({name}) still runs after {seconds:.1f} s, past its time limit; it "
             "cannot be interrupted and keeps its slot until it returns"
+            f"{none if slots_left == 0 else ''}"
         )
         self.job_id = job_id
         self.name = name
         self.seconds = seconds
+        self.slots_left = slots_left
 
 
 class LoopBlocked(QueueError):

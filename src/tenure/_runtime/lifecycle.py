@@ -58,7 +58,7 @@ class Lifecycle:
         self._clock = clock
         self._awaited = awaited
         self._loop = asyncio.get_running_loop()
-        self._slots = Slots(settings.concurrency, settings.prefetch)
+        self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[Loop] = []
         self._keeper: Keeper | None = None
@@ -78,9 +78,9 @@ class Lifecycle:
 
     @property
     def healthy(self) -> bool:
-        """Whether no loop has died three times in a row, the keeper included."""
+        """Whether no loop has died three times in a row, and something can still be started."""
         keeper = self._keeper is None or self._keeper.healthy
-        return keeper and all(loop.healthy for loop in self._loops)
+        return keeper and self._slots.left > 0 and all(loop.healthy for loop in self._loops)
 
     @property
     def running(self) -> bool:

@@ -31,6 +31,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     strict: bool
     max_stalls: int
     prefetch: int
+    replacement_slots: int
     result_limit: int
     codec: PayloadCodec | None
     retention: Retention | None
