@@ -304,6 +304,18 @@ class Retention(Struct, frozen=True, kw_only=True):
     cancelled: float | None = 14 * 24 * 3600.0
 
 
+class Missed(StrEnum):
+    """What becomes of a schedule's missed ticks: those with a newer one due too, or 60 s late.
+
+    `skip`: nothing is run for them. `once`: one run stands for all that are due. `all`: each is
+    run, in order, the newest 1,000 at most.
+    """
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
+
+
 class WorkerInfo(Struct, frozen=True, kw_only=True):
     """What a worker says of itself, for display only; nothing depends on it."""
 
