@@ -359,10 +359,10 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 
 class Missed(StrEnum):
-    """What becomes of a schedule's missed ticks: those with a newer one due too, or 60 s late.
+    """What becomes of a schedule's missed ticks: those that are more than 60 s late.
 
-    `skip`: nothing is run for them. `once`: one run stands for all that are due. `all`: each is
-    run, in order, the newest 1,000 at most.
+    `skip`: nothing is run for them. `once`: one run stands for all of them. `all`: each is run, in
+    order, the newest 1,000 at most.
     """
 
     SKIP = "skip"
