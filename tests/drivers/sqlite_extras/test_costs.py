@@ -60,7 +60,6 @@ HOT = [
     "kept_later_count",
     "lane_at",
     "lane_by_head",
-    "lane_by_id",
     "lane_change",
     "lane_job",
     "lane_keep",

@@ -59,7 +59,7 @@ def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
         answers = [one(job_id) for job_id in job_ids]
         instant = transaction.time(now)
         _remove(transaction, [mark.seq for mark in doomed], instant)
-        limited = [(mark.seq, mark.lane) for mark in doomed if mark.limits is not None]
+        limited = [mark.seq for mark in doomed if mark.limits is not None]
         _close_up(transaction, limited, instant)
         unique.free(transaction, [mark.id for mark in doomed if mark.unique_key is not None])
         for mark in doomed:
@@ -141,14 +141,14 @@ def purge(seqs: Sequence[int], which: JobFilter, now: datetime | None) -> Operat
         rows = transaction.rows(_PURGE_CHECK, (json_list(seqs), *_match(which)))
         instant = transaction.time(now)
         _remove(transaction, [row[0] for row in rows], instant)
-        limited: list[tuple[int, int | None]] = []
+        limited: list[int] = []
         keyed: list[str] = []
-        for seq, queue, state, job_id, keys, lane in rows:
+        for seq, queue, state, job_id, keys in rows:
             transaction.moved(queue, state, None)
             if job_id is not None:
                 keyed.append(job_id)
             if keys is not None:
-                limited.append((seq, lane))
+                limited.append(seq)
         unique.free(transaction, keyed)
         _close_up(transaction, limited, instant)
         return len(rows)
@@ -156,14 +156,12 @@ def purge(seqs: Sequence[int], which: JobFilter, now: datetime | None) -> Operat
     return run
 
 
-def _close_up(
-    transaction: Transaction, limited: Sequence[tuple[int, int | None]], now: int
-) -> None:
+def _close_up(transaction: Transaction, limited: Sequence[int], now: int) -> None:
     """Deleted jobs had limits: let the next ones of their lanes come forward."""
     if limited:
         lanes = Lanes(transaction, now)
-        for seq, lane in limited:
-            lanes.left(seq, lane)
+        for seq in limited:
+            lanes.left(seq)
         lanes.finish()
         transaction.wakes |= lanes.exposed
 

@@ -55,7 +55,7 @@ CREATE UNIQUE INDEX tenure_jobs_id ON tenure_jobs (id);
 CREATE INDEX tenure_jobs_ready ON tenure_jobs (queue, priority, run_at)
     WHERE state = 0 AND lane IS NULL;
 
--- Waiting jobs that are kept back in a lane (see tenure_lanes): in its order, and for being counted.
+-- Waiting jobs that are kept back in a lane (see tenure_lanes): in its order, and to be counted.
 CREATE INDEX tenure_jobs_kept ON tenure_jobs (lane, run_at) WHERE lane IS NOT NULL;
 CREATE INDEX tenure_jobs_kept_due ON tenure_jobs (queue, run_at) WHERE lane IS NOT NULL;
 
@@ -107,8 +107,8 @@ CREATE TABLE tenure_history (
     PRIMARY KEY (job, serial)
 ) STRICT, WITHOUT ROWID;
 
--- Which unique key is held, by the job of which id, until when (NULL: until it is freed). A throttle
--- is held until then whatever becomes of the job; any other goes with the end of its job.
+-- Which unique key is held, by the job of which id, until when (NULL: until it is freed). A
+-- throttle is held until then whatever becomes of the job; any other goes with its job's end.
 CREATE TABLE tenure_unique (
     key TEXT PRIMARY KEY,
     holder TEXT NOT NULL,
