@@ -14,7 +14,7 @@ import msgspec
 from tenure.drivers.redis import records
 from tenure.drivers.redis.requests import STATES
 from tenure.outcomes import Tried
-from tenure.standing import Fired, ScheduleRecord, Schedules
+from tenure.standing import Fired, Limit, ScheduleRecord, Schedules
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -42,6 +42,8 @@ __all__ = [
     "history",
     "jobs",
     "kept",
+    "limits",
+    "must_go_on",
     "reclaimed",
     "recorded",
     "schedules",
@@ -144,6 +146,25 @@ def kept(reply: Sequence[int]) -> list[Kept]:
 
 def answers(reply: Sequence[bytes]) -> list[Answer]:
     return [Answer(text.decode()) for text in reply]
+
+
+def must_go_on(reply: Sequence[Any]) -> bool:
+    """Whether a claim that took nothing had to stop before it had looked at all it may take."""
+    return not reply[1] and reply[5] == 1
+
+
+def limits(reply: Sequence[bytes]) -> list[Limit]:
+    """By key."""
+    found: list[Limit] = []
+    for key, bounds in _pairs(reply):
+        rate, _, concurrent = bounds.partition(b":")
+        limit = Limit(
+            key=key,
+            per_second=int(rate) if rate else None,
+            concurrent=int(concurrent) if concurrent else None,
+        )
+        found.append(limit)
+    return sorted(found, key=attrgetter("key"))
 
 
 def fired(reply: Sequence[int]) -> list[Fired]:

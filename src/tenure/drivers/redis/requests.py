@@ -24,7 +24,7 @@ from tenure.outcomes import (
     outcome_digest,
     tried,
 )
-from tenure.standing import NewSchedule, Tick
+from tenure.standing import Limit, NewSchedule, Tick
 from tenure.states import State
 from tenure.types import (
     ClaimRequest,
@@ -45,6 +45,7 @@ __all__ = [
     "filtered",
     "group",
     "holds",
+    "limited",
     "micros",
     "moves",
     "now_or_empty",
@@ -264,6 +265,13 @@ def ticks(given: Sequence[Tick]) -> list[Argument]:
         arguments += (tick.schedule_id, tick.revision, micros(tick.previous), micros(tick.instant))
         arguments += (0,) if tick.job is None else (1, *_stored(tick.job))
     return arguments
+
+
+def limited(limit: Limit) -> list[Argument]:
+    """A limit to store, as lua/parts/limits.lua reads it."""
+    rate = "" if limit.per_second is None else limit.per_second
+    concurrent = "" if limit.concurrent is None else limit.concurrent
+    return [limit.key, f"{rate}:{concurrent}"]
 
 
 def filtered(which: JobFilter) -> list[Argument]:

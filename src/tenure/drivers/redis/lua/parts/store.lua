@@ -136,8 +136,19 @@ local function write_hints()
     woken = {}
 end
 
+local lanes -- parts/lanes.lua has it, which every script that moves jobs uses
+local lane_changes = {} -- {what, lane, member, due}, made in this order
+
+local function write_lanes()
+    if #lane_changes > 0 then
+        lanes().run(lane_changes)
+        lane_changes = {}
+    end
+end
+
 local function flush()
     write_batches()
+    write_lanes()
     write_levels()
     write_totals()
     write_hints()
@@ -269,15 +280,32 @@ local function ended_key(state, queue)
     return place_of('ended', state, queue)
 end
 
+-- Which jobs are held back by a limit together (see parts/lanes.lua).
+local function lane_name(mark)
+    local queue = mark[QUEUE]
+    return struct.pack('>bHc0', mark[PRIORITY], #queue, queue) .. mark[LIMITS]
+end
+
+local function change_lane(what, id, mark)
+    local change = { what, lane_name(mark), mark[SEQ] .. id, mark[RUN_AT] }
+    lane_changes[#lane_changes + 1] = change
+end
+
 -- Take a job out of the place of its state. `enter` is its counterpart; both keep the totals.
 local function leave(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING then
+    local limited = has(mark, HAS_LIMITS)
+    if state == PENDING and limited then
+        change_lane('leave', id, mark)
+    elseif state == PENDING then
         local key = ready_key(mark[QUEUE], mark[PRIORITY])
         put('ZREM', key, member)
         left_ready[key] = { mark[QUEUE], mark[PRIORITY] }
     elseif state == PROCESSING then
         put('ZREM', LEASES, member)
+        if limited then
+            change_lane('give_back', id, mark)
+        end
     else
         put('ZREM', ended_key(state, mark[QUEUE]), member)
     end
@@ -286,7 +314,9 @@ end
 
 local function enter(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING then
+    if state == PENDING and has(mark, HAS_LIMITS) then
+        change_lane('enter', id, mark)
+    elseif state == PENDING then
         local key = ready_key(mark[QUEUE], mark[PRIORITY])
         local batch = batch_of('ZADD', key)
         if #batch == 2 then
@@ -304,6 +334,11 @@ end
 
 -- A waiting job that is due at another time from now on; its place is among the same ones.
 local function shift(id, mark)
+    if has(mark, HAS_LIMITS) then
+        change_lane('leave', id, mark)
+        change_lane('enter', id, mark)
+        return
+    end
     put('ZADD', ready_key(mark[QUEUE], mark[PRIORITY]), int(mark[RUN_AT]), mark[SEQ] .. id)
     wake(mark[QUEUE])
 end
