@@ -32,12 +32,14 @@ from tenure.errors import (
     PartialDispatch,
     QueueError,
     RuntimeUnavailable,
+    ScheduleNotFound,
     SchemaMismatch,
     SerializationError,
     StateTransitionError,
     StoreError,
     StoreUnavailable,
     TenureError,
+    UnknownKey,
     Unsupported,
     WorkerTaskError,
 )
@@ -51,7 +53,10 @@ from tenure.events import (
     JobStarted,
     LeaseEnded,
     Observer,
+    ScheduleFired,
+    TicksSkipped,
 )
+from tenure.fernet import Fernet
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
@@ -65,8 +70,11 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.payload_codec import PayloadCodec
+from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
+from tenure.schedules import Schedule
 from tenure.standing import (
     Fired,
     Limit,
@@ -92,6 +100,7 @@ from tenure.types import (
     JobFilter,
     Kept,
     ManualRetry,
+    Missed,
     Move,
     NewJob,
     Page,
@@ -128,6 +137,7 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fernet",
     "Fired",
     "HandlerNotFound",
     "Held",
@@ -153,8 +163,10 @@ __all__ = [
     "LeaseEnded",
     "LeaseLost",
     "Limit",
+    "LogLine",
     "LoopBlocked",
     "ManualRetry",
+    "Missed",
     "Move",
     "NewJob",
     "NewSchedule",
@@ -163,6 +175,8 @@ __all__ = [
     "Page",
     "PartialDispatch",
     "PastAttempt",
+    "PayloadCodec",
+    "Progress",
     "Queue",
     "QueueError",
     "QueueLimit",
@@ -174,6 +188,9 @@ __all__ = [
     "RetryPolicy",
     "RunningJob",
     "RuntimeUnavailable",
+    "Schedule",
+    "ScheduleFired",
+    "ScheduleNotFound",
     "ScheduleRecord",
     "Schedules",
     "SchemaMismatch",
@@ -187,8 +204,10 @@ __all__ = [
     "SystemClock",
     "TenureError",
     "Tick",
+    "TicksSkipped",
     "Unique",
     "UniqueKey",
+    "UnknownKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",

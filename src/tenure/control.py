@@ -59,6 +59,7 @@ class Control(Opened):
         | `finished` | has completed |
         | `running` | is being processed |
         | `live` | is waiting already |
+        | `held` | has a unique key that another job holds by now |
         | `unknown` | does not exist |
         """
         driver = await self.driver()

@@ -5,6 +5,7 @@ must not block. Nothing an observer does or raises changes what happens to a job
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -22,6 +23,8 @@ __all__ = [
     "JobsReclaimed",
     "LeaseEnded",
     "Observer",
+    "ScheduleFired",
+    "TicksSkipped",
 ]
 
 
@@ -74,6 +77,29 @@ class JobsReclaimed(Struct, frozen=True, kw_only=True):
     job_ids: tuple[str, ...]
 
 
+class ScheduleFired(Struct, frozen=True, kw_only=True):
+    """This worker let an instant of a schedule pass, and so made its job.
+
+    (There is no new job where its unique key was held.)
+    """
+
+    schedule_id: str
+    instant: datetime
+    job_id: str
+
+
+class TicksSkipped(Struct, frozen=True, kw_only=True):
+    """Missed instants of a schedule were dropped, all before `until` or with it.
+
+    `skipped` is how many, at most 10,000; with `capped` there may have been more.
+    """
+
+    schedule_id: str
+    skipped: int
+    capped: bool
+    until: datetime
+
+
 class ErrorReported(Struct, frozen=True, kw_only=True):
     """The error was put into the handle's buffer, or dropped where the buffer was full."""
 
@@ -82,6 +108,14 @@ class ErrorReported(Struct, frozen=True, kw_only=True):
 
 
 Event = (
-    JobClaimed | JobStarted | JobSettled | JobFenced | LeaseEnded | JobsReclaimed | ErrorReported
+    JobClaimed
+    | JobStarted
+    | JobSettled
+    | JobFenced
+    | LeaseEnded
+    | JobsReclaimed
+    | ScheduleFired
+    | TicksSkipped
+    | ErrorReported
 )
 Observer = Callable[[Event], None]

@@ -3,14 +3,15 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from tenure.errors import InvalidConfiguration
 
-__all__ = ["Handler", "HandlerSpec", "Handlers", "RetryRule", "nearest"]
+__all__ = ["ErrorRule", "Handler", "HandlerSpec", "Handlers", "RetryRule", "nearest"]
 
 Handler = Callable[..., Any]
 """`handler(payload)` or `handler(payload, job)`, plain or async."""
@@ -25,6 +26,15 @@ class RetryRule(Protocol):
     def retries(self, error: BaseException) -> bool: ...
 
     def delay(self, attempt: int) -> float: ...
+
+
+@runtime_checkable
+class ErrorRule(Protocol):
+    """A retry policy that may look at the error too; then `delay` is not asked."""
+
+    def delay_after(self, attempt: int, error: BaseException) -> float | timedelta | None:
+        """How long to wait after this failure; None gives up."""
+        ...
 
 
 class HandlerSpec(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ class Inspection(Opened):
         job = await driver.get(job_id) if may_exist(job_id) else None
         if job is None:
             raise JobNotFound(job_id)
-        return decoded(job)
+        return decoded(job, self.codec)
 
     async def list(
         self,
@@ -45,7 +45,7 @@ class Inspection(Opened):
         jobs: tuple[Job[Any], ...] = ()
         while True:
             page = await driver.list(which, cursor, limit - len(jobs))
-            jobs += tuple(decoded(job) for job in page.jobs)
+            jobs += tuple(decoded(job, self.codec) for job in page.jobs)
             cursor = page.cursor
             if cursor is None or len(jobs) >= limit:
                 return Page(jobs=jobs, cursor=cursor)

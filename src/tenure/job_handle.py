@@ -4,68 +4,63 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from tenure.clock import Clock
-from tenure.errors import JobCancelled, JobFailed, SerializationError
+from tenure.errors import JobCancelled, JobFailed, JobNotFound, SerializationError
 from tenure.intake import seconds
 from tenure.outcomes import Failure
+from tenure.payload_codec import PayloadCodec
 from tenure.states import State
 from tenure.types import Damaged, Job
+from tenure.view import decoded
 
 __all__ = ["JobHandle"]
-
-_FIRST_POLL, _LONGEST_POLL = 0.005, 0.25
 
 
 class JobHandle:
     """A dispatched job. `id` is opaque; `created` is False where an existing job was returned."""
 
-    __slots__ = ("_clock", "_get", "created", "id")
+    __slots__ = ("_codec", "_end", "created", "id")
 
     def __init__(
         self,
         job_id: str,
         *,
         created: bool,
-        get: Callable[[str], Awaitable[Job[Any]]],
-        clock: Clock,
+        end: Callable[[str, float | None], Awaitable[Job[bytes] | None]],
+        codec: PayloadCodec | None,
     ) -> None:
-        self._get = get
-        self._clock = clock
+        self._end = end
+        self._codec = codec
         self.id = job_id
         self.created = created
 
     async def result(self, timeout: float | timedelta | None = None) -> Any:
         """Wait until the job has ended and return what its handler returned.
 
-        Raises `JobFailed`, `JobCancelled`, `JobNotFound` (deleted or pruned meanwhile), and
-        `TimeoutError` after `timeout` seconds; None waits as long as it takes.
+        The end is known at once where a worker of the same `Queue` object records it. What ends
+        elsewhere is looked for, less often the longer it takes, once a second at last.
+
+        Raises `JobFailed`, `JobCancelled`, `JobNotFound` (deleted or pruned meanwhile),
+        `TimeoutError` after `timeout` seconds (None waits as long as it takes), a `StoreError`
+        when the store cannot be asked, and `RuntimeUnavailable` when the queue is closed.
         """
-        clock = self._clock
-        end = None if timeout is None else clock.monotonic() + seconds("timeout", timeout)
-        pause = _FIRST_POLL
-        while True:
-            job = await self._get(self.id)
-            match job.state:
-                case State.COMPLETED:
-                    if isinstance(job.result, Damaged):
-                        raise SerializationError(
-                            f"the stored result of job {self.id} does not decode", job_id=self.id
-                        )
-                    return job.result
-                case State.FAILED:
-                    failure = job.error or _unreadable(job)
-                    raise JobFailed(job.id, job.name, failure.attempt, failure)
-                case State.CANCELLED:
-                    raise JobCancelled(job.id)
-                case State.PENDING | State.BLOCKED | State.PROCESSING:
-                    pass
-            if end is not None:
-                left = end - clock.monotonic()
-                if left <= 0:
-                    raise TimeoutError(f"job {self.id} is still {job.state}")
-                pause = min(pause, left)
-            await clock.sleep(pause)
-            pause = min(_LONGEST_POLL, pause * 1.5)
+        seen = await self._end(self.id, None if timeout is None else seconds("timeout", timeout))
+        if seen is None:
+            raise JobNotFound(self.id)
+        job = decoded(seen, self._codec)
+        match job.state:
+            case State.COMPLETED:
+                if isinstance(job.result, Damaged):
+                    raise SerializationError(
+                        f"the stored result of job {self.id} does not decode", job_id=self.id
+                    )
+                return job.result
+            case State.FAILED:
+                failure = job.error or _unreadable(job)
+                raise JobFailed(job.id, job.name, failure.attempt, failure)
+            case State.CANCELLED:
+                raise JobCancelled(job.id)
+            case State.PENDING | State.BLOCKED | State.PROCESSING:
+                raise TimeoutError(f"job {self.id} is still {job.state}")
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"

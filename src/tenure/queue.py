@@ -27,13 +27,15 @@ from tenure.errors import (
     StoreUnavailable,
     Unsupported,
 )
-from tenure.ids import JobIds
 from tenure.inspection import Inspection
 from tenure.intake import DEFAULT_PAYLOAD_LIMIT, Unique
 from tenure.job_handle import JobHandle
 from tenure.limiting import Limiting
+from tenure.payload_codec import PayloadCodec
+from tenure.scheduling import Scheduling
 from tenure.store import Store
 from tenure.types import Enqueued, Held, NewJob
+from tenure.waits import Waits
 
 __all__ = ["Queue", "connect"]
 
@@ -57,6 +59,7 @@ def connect(
     url: str,
     *,
     payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
+    codec: PayloadCodec | None = None,
     clock: Clock | None = None,
     **options: object,
 ) -> "Queue":
@@ -68,20 +71,21 @@ def connect(
     or "NORMAL"), `busy_timeout` (seconds); for Redis `namespace`, `timeout`, `connect_timeout`,
     `tls_ca`; for PostgreSQL `schema`, `pool_size`, `timeout`, `pooled`; for all `migrate`, whether
     an older store is upgraded (SQLite does by default). `payload_limit` is in bytes of JSON, for
-    payloads and results. Raises `InvalidConfiguration` before anything is touched, also for an
-    extra that is not installed.
+    payloads and results. `codec` encrypts both at rest, and progress: see `Fernet`. Raises
+    `InvalidConfiguration` before anything is touched, also for an extra that is not installed.
     """
     timing = clock or SystemClock()
     driver = drivers.connect(url, options, timing)
-    return Queue(driver, clock=timing, payload_limit=payload_limit)
+    return Queue(driver, clock=timing, payload_limit=payload_limit, codec=codec)
 
 
-class Queue(Bulk, Control, Inspection, Limiting):
+class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
     """Jobs in one store. Safe to share between tasks, and between event loops where it says so.
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
     belong to one event loop: then each loop gets its own. A call whose answer was lost is repeated
-    with the same ids for up to 30 s before `StoreUnavailable` is raised.
+    with the same ids for up to 30 s before `StoreUnavailable` is raised. `payload_limit` and
+    `codec` are as for `connect`.
     """
 
     def __init__(
@@ -90,16 +94,16 @@ class Queue(Bulk, Control, Inspection, Limiting):
         *,
         clock: Clock | None = None,
         payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
+        codec: PayloadCodec | None = None,
     ) -> None:
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
         timing = clock or SystemClock()
-        super().__init__(Store(driver, timing), timing)
+        super().__init__(Store(driver, timing), timing, payload_limit, codec)
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
-        self.payload_limit = payload_limit
-        self._ids = JobIds()
+        self.waits = Waits(self.driver, timing)
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -138,7 +142,8 @@ class Queue(Bulk, Control, Inspection, Limiting):
     async def close(self) -> None:
         """Shut down workers that still run on this queue (drain=0), then close the store.
 
-        Legal twice, and before the queue was ever opened.
+        Whoever still waits for a result gets `RuntimeUnavailable`. Legal twice, and before the
+        queue was ever opened.
         """
         here = asyncio.get_running_loop()
         for run, loop in list(self._runs.items()):
@@ -149,6 +154,7 @@ class Queue(Bulk, Control, Inspection, Limiting):
             else:
                 there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
                 await asyncio.wrap_future(there)
+        self.waits.close()
         await self._store.close()
 
     # --- dispatch -------------------------------------------------------------------------------
@@ -206,7 +212,13 @@ class Queue(Bulk, Control, Inspection, Limiting):
             headers=headers,
             id=id,
         )
-        job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
+        job = new_job(
+            call,
+            ids=self._ids,
+            now=self.clock.now(),
+            payload_limit=self.payload_limit,
+            codec=self.codec,
+        )
         handles = await self._enqueue([job], within)
         return handles[0]
 
@@ -232,6 +244,7 @@ class Queue(Bulk, Control, Inspection, Limiting):
                 ids=self._ids,
                 now=now,
                 payload_limit=self.payload_limit,
+                codec=self.codec,
                 path=f"calls[{index}].",
             )
             for index, call in enumerate(calls)
@@ -255,6 +268,14 @@ class Queue(Bulk, Control, Inspection, Limiting):
                 progress(start + len(chunk))
         return handles
 
+    async def run_schedule(self, id: str) -> JobHandle:
+        """Dispatch the job of a schedule now, beside its instants and whether or not it is paused.
+
+        Raises `ScheduleNotFound`.
+        """
+        handles = await self._enqueue([await self._job_of_schedule(id)], None)
+        return handles[0]
+
     async def _enqueue(self, jobs: Sequence[NewJob], within: object | None) -> list[JobHandle]:
         if not jobs:
             return []
@@ -272,7 +293,9 @@ class Queue(Bulk, Control, Inspection, Limiting):
                 raise DuplicateJob(job.id)
             held = answer.holder if isinstance(answer, Held) else None
             handles.append(
-                JobHandle(held or job.id, created=held is None, get=self.get, clock=self.clock)
+                JobHandle(
+                    held or job.id, created=held is None, end=self.waits.end, codec=self.codec
+                )
             )
         return handles
 

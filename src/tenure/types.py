@@ -82,7 +82,8 @@ class NewJob(Struct, frozen=True, kw_only=True):
 
     Due at `at`, or `delay` seconds after the store's now, or now. `max_attempts` and `timeout`
     (seconds) are None where the dispatch did not give them. `limits` are the keys it counts
-    against, sorted, each once.
+    against, sorted, each once. `content` is its `content_digest` where the payload is encrypted,
+    which differs each time; None where that is made from these fields.
     """
 
     id: str
@@ -97,6 +98,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     unique: UniqueKey | None = None
     limits: tuple[str, ...] = ()
     headers: Mapping[str, str] = NO_HEADERS
+    content: bytes | None = None
 
 
 class Job(Struct, Generic[P], frozen=True, kw_only=True):
@@ -356,6 +358,18 @@ class Retention(Struct, frozen=True, kw_only=True):
     cancelled: float | None = 14 * 24 * 3600.0
 
 
+class Missed(StrEnum):
+    """What becomes of a schedule's missed ticks: those that are more than 60 s late.
+
+    `skip`: nothing is run for them. `once`: one run stands for all of them. `all`: each is run, in
+    order, the newest 1,000 at most.
+    """
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
+
+
 class WorkerInfo(Struct, frozen=True, kw_only=True):
     """What a worker says of itself, for display only; nothing depends on it."""
 
@@ -370,14 +384,18 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     seen_at: datetime
 
 
-def content_digest(job: NewJob) -> bytes:
-    """Name the content of a dispatch in eight bytes: all of it but its id.
+def content_digest(job: NewJob, key: bytes = b"") -> bytes:
+    """Name the content of a dispatch in eight bytes: all of it but its id; `job.content` if given.
 
     A store keeps it beside the id, so that a repeated dispatch is told from another job under the
-    same id even after the job was moved, retried or deleted.
+    same id even after the job was moved, retried or deleted. Eight bytes do not hold a payload, but
+    who guesses one can confirm the guess by them, and sees which jobs are alike. So where payloads
+    are encrypted it is made with a secret `key`: then it shows only who is alike.
     """
+    if job.content is not None:
+        return job.content
     headers = sorted(job.headers.items()) if job.headers else ""
-    digest = blake2b(job.payload, digest_size=8)
+    digest = blake2b(job.payload, digest_size=8, key=key)
     # No name or queue holds a control character, so the separator is unambiguous.
     digest.update(
         f"\0{job.name}\0{job.queue}\0{job.delay}\0{job.at}\0{job.priority}\0{job.max_attempts}"

@@ -1,6 +1,7 @@
 """Witnesses: variants of the memory driver that each break one thing.
 
-They prove that the kit has teeth; `test_witnesses.py` says which checks must fail on which.
+They prove that the kit has teeth; `test_witnesses.py` says which checks must fail on which. Those
+of unique keys, of histories and schedules, and of limits have files of their own.
 """
 
 import asyncio
@@ -12,8 +13,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
 from tenure.drivers.memory import MemoryDriver
+from tenure.drivers.memory.key_limits import KeyLimits
+from tenure.drivers.memory.schedule_book import ScheduleBook
+from tenure.drivers.memory.unique_keys import UniqueKeys
 from tenure.outcomes import Completed, Outcome, Released, Retried, Snoozed
 from tenure.states import TERMINAL, State
 from tenure.testing.conformance import OpenStore
@@ -57,6 +62,16 @@ def opening(build: Callable[[], Driver]) -> OpenStore:
 
 class Witness(MemoryDriver):
     """The honest driver, with a few places where a witness can step in."""
+
+    keys: type[UniqueKeys] = UniqueKeys
+    key_limits: type[KeyLimits] = KeyLimits
+    book: type[ScheduleBook] = ScheduleBook
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        super().__init__(clock=clock)
+        self._keys = self.keys()
+        self._limits = self.key_limits()
+        self._schedules = self.book()
 
     def seen(self, hold: Hold, current: Hold) -> Hold:
         """The hold that `record` takes the given one for, the current one being another."""
@@ -432,6 +447,15 @@ class DuplicateTakenForARepeat(Witness):
     ) -> Sequence[Enqueued | Held]:
         await super().enqueue([job for job in jobs if job.id not in self._records], now=now)
         return [Enqueued.CREATED] * len(jobs)
+
+
+class DigestMadeAnew(Witness):
+    """The digest that comes with a job is not looked at."""
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, now: datetime | None = None
+    ) -> Sequence[Enqueued | Held]:
+        return await super().enqueue([replace(job, content=None) for job in jobs], now=now)
 
 
 class DuplicateStoresTheRest(Witness):

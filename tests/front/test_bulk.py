@@ -232,7 +232,7 @@ async def test_a_state_that_a_verb_cannot_take_is_refused(verb: str, state: Any)
     async with open_world() as world:
         world.driver.calls.clear()
         queue = ("default",) if verb == "purge" else ()
-        with pytest.raises(tenure.InvalidConfiguration, match="^state must be one of") as caught:
+        with pytest.raises(tenure.InvalidConfiguration, match=r"^state must be one of") as caught:
             await getattr(world.queue, verb)(*queue, state=state)
         assert caught.value.value == state
         assert world.driver.calls == []

@@ -30,6 +30,7 @@ WORDS = {
     *("CREATE", "fillfactor", "idle_in_transaction_session_timeout", "EVALSHA", "EVAL", "INFO"),
     *("appendonly", "yes", "appendfsync", "always", "everysec", "maxmemory"),
     *("damaged", "serialization", "time.sleep", "job.fence"),
+    *("JAN", "DEC", "SUN", "SAT", "L", "LW", "UTC", "tzdata"),
 }
 
 VALUES = ["types", "states", "outcomes", "events", "errors", "clock", "driver", "opened", "queue"]

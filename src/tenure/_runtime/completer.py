@@ -16,6 +16,7 @@ from tenure.codec import encode
 from tenure.driver import Capability, Driver
 from tenure.errors import StateTransitionError, StoreUnavailable, Unsupported
 from tenure.outcomes import Completed
+from tenure.payload_codec import PayloadCodec
 from tenure.states import State
 from tenure.types import Claim, Recorded
 
@@ -39,12 +40,14 @@ class Completer:
         self,
         driver: Driver,
         result_limit: int,
+        codec: PayloadCodec | None,
         reporter: Reporter,
         clock: Clock,
         spawn: Callable[[Coroutine[object, object, None], str], object],
     ) -> None:
         self._driver = driver
         self._result_limit = result_limit
+        self._codec = codec
         self._reporter = reporter
         self._clock = clock
         self._spawn = spawn
@@ -56,7 +59,7 @@ class Completer:
             raise Unsupported("complete_within()")
         encoded = None
         if result is not None:
-            encoded = encode(result, root="result", limit=self._result_limit)
+            encoded = encode(result, root="result", limit=self._result_limit, codec=self._codec)
         outcome = Completed(encoded)
         (answer,) = await self._driver.record_within([(claim.hold, outcome)], connection)
         if answer not in (Recorded.APPLIED, Recorded.REPEATED):

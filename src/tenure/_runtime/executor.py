@@ -16,6 +16,7 @@ from tenure._runtime.completer import Completer
 from tenure._runtime.ending import Ending, Endings
 from tenure._runtime.failures import is_interrupt
 from tenure._runtime.finished import Finished
+from tenure._runtime.progress import ProgressWriter
 from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
 from tenure._runtime.running_job import RunningJob
@@ -49,9 +50,11 @@ class Executor:
         slots: Slots,
         recorder: Recorder,
         completer: Completer,
+        progress: ProgressWriter,
         reporter: Reporter,
         clock: Clock,
         *,
+        can_delay: bool,
         aborting: Callable[[], bool],
         interrupted: Callable[[BaseException], None],
     ) -> None:
@@ -59,6 +62,7 @@ class Executor:
         self._slots = slots
         self._recorder = recorder
         self._completer = completer
+        self._progress = progress
         self._reporter = reporter
         self._clock = clock
         self._aborting = aborting
@@ -67,7 +71,7 @@ class Executor:
         # As it was when the worker started: nothing that a handler sets leaks into the next job.
         self._context = contextvars.copy_context()
         self._threads = Threads(self._loop, "tenure-handler")
-        self._endings = Endings(settings.result_limit, reporter, clock)
+        self._endings = Endings(settings, reporter, clock, can_delay=can_delay)
         self._sweep_at = float("inf")
         self._timer: Timer | None = None
         self.kept_at = float("-inf")  # when the keeper last reached the store
@@ -80,7 +84,15 @@ class Executor:
         if grace is None:
             grace = max(timeout, self._settings.lease)
         started = self._clock.monotonic()
-        attempt = Attempt(claim, spec, sent, started=started, timeout=timeout, grace=grace)
+        attempt = Attempt(
+            claim,
+            spec,
+            sent,
+            started=started,
+            timeout=timeout,
+            grace=grace,
+            progress=self._progress.begin(claim),
+        )
         self._slots.running[claim.hold] = attempt
         if attempt.deadline < self._sweep_at:
             self._sweep_at_latest(attempt.deadline)
@@ -101,8 +113,10 @@ class Executor:
         try:
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
-            payload = decode(attempt.claim.job.payload)
-            job = attempt.job = RunningJob(attempt.claim, payload, self._completer.complete)
+            payload = decode(attempt.claim.job.payload, self._settings.codec)
+            job = attempt.job = RunningJob(
+                attempt.claim, payload, self._completer.complete, attempt.progress
+            )
             arguments = (payload, job) if spec.wants_job else (payload,)
             if spec.is_async:
                 result = await spec.function(*arguments)
@@ -125,6 +139,7 @@ class Executor:
     def _raised(self, attempt: Attempt, raised: BaseException) -> None:
         judged = self._judge(attempt, raised)
         if judged is None:
+            attempt.progress.drop()
             self._forget(attempt)
         else:
             self._finish(attempt, judged)
@@ -181,12 +196,13 @@ class Executor:
                     error=ending.error,
                     seconds=seconds,
                     within=None if attempt.job is None else attempt.job.completed,
+                    progress=attempt.progress,
                 )
             )
 
     def _forget(self, attempt: Attempt) -> bool:
         """Give the slot back; False where the worker had already given the attempt up."""
-        known = self._slots.running.pop(attempt.claim.hold, None) is attempt
+        known = self._slots.remove(attempt.claim.hold) is attempt
         attempt.task = None
         # While the host cancels everything, what waits for a slot is put back, not started.
         if known and self._slots.ready and self.slot_freed is not None and not self._aborting():
@@ -212,6 +228,7 @@ class Executor:
         self._reporter.report(LeaseLost(hold.job_id))
         # What was asked before no longer matters: nothing can be written under this hold.
         attempt.stop = Stop.LEASE_LOST
+        attempt.progress.drop()
         self._interrupt(attempt)
 
     def cancel(self, hold: Hold) -> None:
@@ -245,9 +262,8 @@ class Executor:
 
     def abort(self) -> None:
         """Cancel whatever runs and record nothing."""
-        running = list(self._slots.running.values())
-        self._slots.running.clear()
-        for attempt in running:
+        for attempt in self._slots.clear():
+            attempt.progress.drop()
             self._tell(attempt)
             self._cancel_task(attempt)
 
@@ -291,7 +307,7 @@ class Executor:
                 self._overrun(attempt, now)
             if not attempt.overdue:
                 following = min(following, attempt.check_at)
-        if following < float("inf"):
+        if following < self._sweep_at:  # unless one that has just been started is due earlier
             self._sweep_at_latest(following)
 
     def _overrun(self, attempt: Attempt, now: float) -> None:
@@ -303,9 +319,16 @@ class Executor:
                 attempt.stop = Stop.TIMEOUT
                 self._interrupt(attempt)
         if not first or attempt.in_thread:
-            attempt.overdue = True
+            self._slots.mark_overdue(attempt)
             job = attempt.claim.job
-            self._reporter.report(JobOverdue(job.id, job.name, now - attempt.started))
+            left = self._slots.left
+            error = JobOverdue(job.id, job.name, now - attempt.started, slots_left=left)
+            self._reporter.report(error)
+            if self._slots.replaces(attempt):
+                # Its replacement takes a waiting claim, or a new one.
+                if self._slots.ready and self.slot_freed is not None:
+                    self.slot_freed()
+                self._recorder.slots_freed()
 
 
 class _Raised(BaseException):

@@ -5,6 +5,7 @@ import traceback
 from datetime import datetime
 from types import TracebackType
 
+from tenure._runtime.text import bounded, clean
 from tenure.outcomes import Failure
 
 __all__ = ["describe", "failure_of", "is_interrupt"]
@@ -22,9 +23,8 @@ def describe(error: BaseException) -> str:
         text = str(error)[: _MESSAGE + 1]
     except BaseException as inner:  # code of the user's, as in the executor: it may even exit
         text = f"(its str() raised {type(inner).__name__})"
-    text = _clean(text)
-    message = f"{name}: {text}" if text else name
-    return message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
+    text = clean(text)
+    return bounded(f"{name}: {text}" if text else name, _MESSAGE)
 
 
 def failure_of(error: BaseException, *, kind: str, attempt: int, at: datetime) -> Failure:
@@ -38,7 +38,7 @@ def _trace(error: BaseException) -> str:
         trace = trace.tb_next
     try:
         lines = traceback.format_exception(type(error), error, trace, limit=-_FRAMES, chain=True)
-        text = _clean("".join(lines))
+        text = clean("".join(lines))
     except (Exception, RecursionError) as inner:
         return f"(no trace: formatting it raised {type(inner).__name__})"
     return text if len(text) <= _TRACE else "…" + text[-(_TRACE - 1) :]
@@ -46,11 +46,6 @@ def _trace(error: BaseException) -> str:
 
 def _is_ours(trace: TracebackType) -> bool:
     return str(trace.tb_frame.f_globals.get("__name__")).startswith("tenure._runtime")
-
-
-def _clean(text: str) -> str:
-    """Text that every store can hold: no NUL, no lone surrogates."""
-    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def is_interrupt(error: BaseException) -> bool:

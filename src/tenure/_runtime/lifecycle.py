@@ -16,12 +16,14 @@ from tenure._runtime.failures import describe
 from tenure._runtime.judge import Judge
 from tenure._runtime.keeper import Keeper
 from tenure._runtime.loop import Backoff, Loop
-from tenure._runtime.recorder import Recorder
+from tenure._runtime.progress import ProgressWriter
+from tenure._runtime.recorder import Awaited, Recorder
 from tenure._runtime.report import ErrorBuffer, Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
 from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
+from tenure._runtime.upkeep.ticker import Ticker
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
 from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
@@ -46,6 +48,7 @@ class Lifecycle:
         open_driver: Callable[[], Awaitable[Driver]],
         clock: Clock,
         observers: Sequence[Observer],
+        awaited: Awaited,
     ) -> None:
         self.settings = settings
         self.buffer = ErrorBuffer()
@@ -53,14 +56,16 @@ class Lifecycle:
         self._handlers = handlers
         self._open_driver = open_driver
         self._clock = clock
+        self._awaited = awaited
         self._loop = asyncio.get_running_loop()
-        self._slots = Slots(settings.concurrency, settings.prefetch)
+        self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[Loop] = []
         self._keeper: Keeper | None = None
         self._claimer: Claimer | None = None
         self._recorder: Recorder | None = None
         self._executor: Executor | None = None
+        self._progress: ProgressWriter | None = None
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
         self._aborted = False
@@ -73,9 +78,9 @@ class Lifecycle:
 
     @property
     def healthy(self) -> bool:
-        """Whether no loop has died three times in a row, the keeper included."""
+        """Whether no loop has died three times in a row, and something can still be started."""
         keeper = self._keeper is None or self._keeper.healthy
-        return keeper and all(loop.healthy for loop in self._loops)
+        return keeper and self._slots.left > 0 and all(loop.healthy for loop in self._loops)
 
     @property
     def running(self) -> bool:
@@ -170,15 +175,22 @@ class Lifecycle:
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
-        completer = Completer(driver, settings.result_limit, self.reporter, clock, self._spawn)
+        completer = Completer(
+            driver, settings.result_limit, settings.codec, self.reporter, clock, self._spawn
+        )
+        progress = self._progress = ProgressWriter(
+            driver, settings.codec, self.reporter, clock, self._spawn
+        )
         recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,
             slots,
             recorder,
             completer,
+            progress,
             self.reporter,
             clock,
+            can_delay={Capability.RELEASE, Capability.DELAY} <= driver.capabilities,
             aborting=self._aborting,
             interrupted=self._interrupted,
         )
@@ -204,6 +216,8 @@ class Lifecycle:
             self._spawn,
         )
         recorder.claims = claimer
+        recorder.awaited = self._awaited
+        progress.lost = executor.lose
         executor.slot_freed = judge.start_ready
         # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
         # tell the claimer, and a worker whose slots had all been taken would claim no more.
@@ -216,6 +230,9 @@ class Lifecycle:
         if settings.retention is not None and Capability.PRUNE in driver.capabilities:
             pruner = Pruner(driver, settings.retention, self.reporter)
             self._start_loop("prune", pruner.turn)
+        if Capability.SCHEDULES in driver.capabilities:
+            ticker = Ticker(driver, settings.poll_interval, self.reporter, clock)
+            self._start_loop("schedules", ticker.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
                 driver,
@@ -334,6 +351,8 @@ class Lifecycle:
         """Stop every loop and thread of ours."""
         self._aborted = True
         self._ending = True
+        if self._progress is not None:
+            self._progress.close()
         if self._executor is not None:
             self._executor.abort()
             self._executor.close()

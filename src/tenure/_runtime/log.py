@@ -16,6 +16,8 @@ from tenure.events import (
     JobsReclaimed,
     JobStarted,
     LeaseEnded,
+    ScheduleFired,
+    TicksSkipped,
 )
 from tenure.outcomes import Retried, Snoozed
 
@@ -52,6 +54,16 @@ def log_event(event: Event) -> None:
             _jobs.debug("lease lost", extra=_about(job.id, job.name, job.queue, job.attempt))
         case JobsReclaimed(job_ids=job_ids):
             _worker.info("reclaimed %d jobs whose lease had run out", len(job_ids))
+        case ScheduleFired(schedule_id=schedule_id, job_id=job_id):
+            _worker.debug("schedule fired", extra={"schedule": schedule_id, "job_id": job_id})
+        case TicksSkipped(schedule_id=schedule_id, skipped=skipped, capped=capped):
+            _worker.warning(
+                "schedule %s: %s%d missed ticks were skipped",
+                schedule_id,
+                "at least " if capped else "",
+                skipped,
+                extra={"schedule": schedule_id, "skipped": skipped},
+            )
         case ErrorReported(error=error, dropped=dropped):
             _worker.warning(
                 "%s: %s%s",

@@ -24,7 +24,7 @@ from tenure.events import JobFenced, JobSettled
 from tenure.outcomes import Completed, Failed, Failure, Released, Retried
 from tenure.types import Claim, ClaimRequest, Recorded
 
-__all__ = ["Claims", "Recorder"]
+__all__ = ["Awaited", "Claims", "Recorder"]
 
 _MAX_BATCH = 512
 
@@ -53,6 +53,19 @@ class Claims(Protocol):
         ...
 
 
+class Awaited(Protocol):
+    """The jobs that somebody in this process waits for; called on any thread."""
+
+    @property
+    def anyone(self) -> bool:
+        """Whether anybody waits. Where nobody does, an outcome costs nothing more."""
+        ...
+
+    def settled(self, job_ids: Sequence[str]) -> None:
+        """The store has answered outcomes of these jobs, so that they may have ended."""
+        ...
+
+
 class Recorder:
     """The writing loop. `submit` and `wake` are called on the event loop."""
 
@@ -73,10 +86,12 @@ class Recorder:
         self._can_release = Capability.RELEASE in driver.capabilities
         self._pending: deque[Finished] = deque()
         self._writing: list[Finished] = []
+        self._waiting: set[Finished] = set()  # for the last progress of their attempts
         self._wake = asyncio.Event()
         self._backoff = Backoff(0.05, 2.0)
         self._batch = _MAX_BATCH
         self.claims: Claims | None = None
+        self.awaited: Awaited | None = None
 
     def submit(self, item: Finished) -> None:
         """Take over an outcome; its slot stays occupied until it is answered."""
@@ -85,8 +100,19 @@ class Recorder:
             return
         self._slots.unrecorded += 1
         if item.within is not None:
+            if item.progress is not None:
+                item.progress.drop()  # it may have to wait for the handler's own transaction
             self._completer.check(item, self._checked)
+        elif item.progress is not None:
+            self._waiting.add(item)
+            item.progress.finish(lambda: self._told(item))
         else:
+            self._write(item)
+
+    def _told(self, item: Finished) -> None:
+        """The last progress of the attempt was written, or given up."""
+        if item in self._waiting:
+            self._waiting.discard(item)
             self._write(item)
 
     def _write(self, item: Finished) -> None:
@@ -103,6 +129,11 @@ class Recorder:
     def wake(self) -> None:
         """A claim may be due."""
         self._wake.set()
+
+    def slots_freed(self) -> None:
+        """There are more slots, without an outcome that brought them."""
+        if self.claims is not None:
+            self.claims.slots_freed()
 
     async def turn(self) -> float:
         await self._wake.wait()
@@ -128,13 +159,15 @@ class Recorder:
     @property
     def unanswered(self) -> list[Finished]:
         """What has not been answered, in flight or not."""
-        return [*self._writing, *self._pending, *self._completer.unanswered]
+        own = [*self._writing, *self._pending, *self._waiting]
+        return own + self._completer.unanswered
 
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered, in flight or not: the caller reports it."""
         left = self.unanswered
         self._completer.abandon()
         self._writing = []
+        self._waiting.clear()
         self._pending.clear()
         self._slots.unrecorded -= len(left)
         return left
@@ -234,8 +267,7 @@ class Recorder:
                 item.claim.hold.job_id, item.operation, f"{why}, so the job is left to its lease"
             )
         )
-        if self.claims is not None:
-            self.claims.slots_freed()
+        self.slots_freed()
         self._slots.changed()
 
     def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:
@@ -259,8 +291,9 @@ class Recorder:
                     self._reporter.report(item.error)
             else:
                 self._fenced(item, answer)
-        if self.claims is not None:
-            self.claims.slots_freed()
+        if self.awaited is not None and self.awaited.anyone:
+            self.awaited.settled([item.claim.hold.job_id for item in items])
+        self.slots_freed()
         self._slots.changed()
 
     def _fenced(self, item: Finished, answer: Recorded) -> None:

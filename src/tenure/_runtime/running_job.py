@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
+from tenure._runtime.progress import JobProgress
 from tenure.errors import InvalidConfiguration
 from tenure.outcomes import Completed
 from tenure.types import Claim
@@ -20,11 +21,14 @@ class RunningJob:
     older ones there. `cancelled` tells a handler in a thread that it should stop.
     """
 
-    __slots__ = ("_claim", "_completing", "cancelled", "completed", "payload")
+    __slots__ = ("_claim", "_completing", "_progress", "cancelled", "completed", "payload")
 
-    def __init__(self, claim: Claim, payload: Any, completing: Completing) -> None:
+    def __init__(
+        self, claim: Claim, payload: Any, completing: Completing, progress: JobProgress
+    ) -> None:
         self._claim = claim
         self._completing = completing
+        self._progress = progress
         self.payload = payload
         self.cancelled = False
         self.completed: Completed | None = None  # what `complete_within` has written
@@ -55,6 +59,33 @@ class RunningJob:
         """The serial of this claim, for fencing one's own writes."""
         return self._claim.hold.serial
 
+    def set_progress(self, fraction: float, note: str | None = None) -> Awaitable[None]:
+        """Say how far the job is: `fraction` from 0 to 1, and a note of at most 500 characters.
+
+        `queue.get(id).progress` shows both, as of about a tenth of a second ago. Call it as often
+        as you like: only the newest of what is new is written, at most some ten times a second, and
+        the last of it before the outcome (unless the job was completed by `complete_within`). Each
+        call replaces the note; a longer one is cut. What the next attempt does not replace stays.
+
+        Never waits for the store, and never fails the job: an error there is reported to the
+        worker's handle, and the newest is written later, or dropped with the attempt. Where the
+        lease turns out to be lost, nothing is changed, and the handler is told as ever: `LeaseLost`
+        is reported and it is cancelled. Await it on an event loop, which gives others a turn; in a
+        thread the call alone does it. Raises `InvalidConfiguration`, a `ValueError`, for a fraction
+        or note that is none, and `Unsupported` by store.
+        """
+        self._progress.set(fraction, note)
+        return _TURN
+
+    def log(self, text: str) -> Awaitable[None]:
+        """Add a line, with its time, to those that `queue.get(id).progress.log` shows.
+
+        The newest 100 are kept, also from one attempt to the next, each at most 500 characters. In
+        all else it is as `set_progress`.
+        """
+        self._progress.log(text)
+        return _TURN
+
     def complete_within(self, connection: object, result: Any = None) -> Awaitable[None]:
         """Complete the job in a transaction of the handler's own, together with its writes.
 
@@ -81,6 +112,7 @@ class RunningJob:
         )
 
     async def _complete(self, connection: object, result: Any) -> None:
+        self._progress.completing = True
         self.completed = await self._completing(self._claim, connection, result)
 
     def __repr__(self) -> str:
@@ -96,3 +128,13 @@ class _Done:
 
 
 _DONE = _Done()
+
+
+class _Turn:
+    """To be awaited by who likes: one turn of the event loop."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+_TURN = _Turn()

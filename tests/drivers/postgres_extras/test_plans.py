@@ -34,7 +34,7 @@ OUTCOMES = {
 TYPES = {
     "claim": "text[] int[] int text text float8 int8 timestamptz",
     "record": "text[] int8[] text[] int2[] int2[] bool[] float8[] text[] bytea[] text[] "
-    "timestamptz",
+    "text[] text[] timestamptz",
     "extend": "text[] int8[] text[] float8 timestamptz",
     "reclaim": "int float8[] text[] int8[] text[] timestamptz",
     "expired": "int timestamptz",
@@ -57,7 +57,7 @@ CASES: list[tuple[str, dict[str, Any], set[str], int]] = [
         {READY, KEY},
         4 * BATCH,
     ),
-    ("record", {**OUTCOMES, "p11": None}, {ID}, 2 * BATCH),
+    ("record", {**OUTCOMES, "p11": None, "p12": None, "p13": None}, {ID}, 2 * BATCH),
     ("extend", {**HOLDS, "p4": 30.0, "p5": None}, {ID, KEY}, 4 * BATCH),
     ("get", {"p1": "running-1"}, {ID}, 1),
     ("progress", {"p1": "running-1", "p2": 1, "p3": "t", "p4": b"1", "p5": None}, {ID}, 2),

@@ -11,7 +11,7 @@ from tenure.clock import SystemClock
 from tenure.drivers.sqlite import SqliteDriver
 from tenure.types import Claim, ClaimRequest, NewJob, QueueLimit
 
-__all__ = ["LIMIT", "claim", "jobs", "opened", "run_script", "start_script"]
+__all__ = ["LIMIT", "claim", "jobs", "log_of", "opened", "run_script", "start_script"]
 
 LIMIT = 60.0  # seconds that a script may take; far more than it needs
 
@@ -37,6 +37,12 @@ async def claim(driver: SqliteDriver, limit: int = 100, *, token: str = "token")
         token=token, queues=(QueueLimit("default", limit),), limit=limit, worker="w", lease=30.0
     )
     return list(await driver.claim(request))
+
+
+def log_of(path: Path) -> list[int]:
+    """What changes with each write to the file."""
+    status = Path(f"{path}-wal").stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def start_script(text: str, *arguments: str) -> "subprocess.Popen[str]":

@@ -28,11 +28,16 @@ from tenure.outcomes import (
 )
 from tenure.states import State
 from tenure.types import ClaimRequest, JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention
-from tests.drivers.sqlite_extras.support import claim, jobs, opened
+from tests.drivers.sqlite_extras.support import claim, jobs, log_of, opened
 
 HOT = [
     "claim_due",
+    "claim_news",
     "claim_take",
+    "claims_add",
+    "claims_drop",
+    "claims_forget",
+    "claims_recent",
     "contents_by_ids",
     "due_after",
     "due_count",
@@ -40,23 +45,54 @@ HOT = [
     "gone_by_ids",
     "gone_forget",
     "gone_remember",
+    "history_add",
+    "history_cut",
+    "history_delete",
+    "history_of",
+    "holder_change",
+    "holder_mark",
+    "holds_get",
+    "holds_set",
     "job_get",
     "jobs_delete",
+    "kept_due_after",
+    "kept_due_count",
+    "kept_later_count",
+    "lane_at",
+    "lane_by_head",
+    "lane_change",
+    "lane_job",
+    "lane_keep",
+    "lane_key_after",
+    "lane_next",
+    "lane_parked",
+    "lane_queue_after",
+    "lanes_exposed",
     "later_count",
     "lease_extend",
     "marks_by_ids",
     "newest_seq",
     "priority_below",
     "purge_check",
+    "rate_over",
+    "schedule_drop",
+    "schedule_pause",
+    "schedule_resume",
     "settle_completed",
     "settle_other",
+    "tick_open",
+    "tick_pass",
+    "unique_forget",
+    "unique_free",
+    "unique_held",
 ]
 # These look at all running jobs, and sort them.
-RUNNING = ["claim_held", "leases_expired"]
+RUNNING = ["claim_held", "holds_true", "leases_expired"]
 # These stop after a fixed number of rows.
 LISTS = ["list_floor", "list_page"]
 STATES = [None, State.PROCESSING, State.FAILED, State.CANCELLED]
-A_TABLE = re.compile(r"SCAN (tenure_\w+|j|g)\b(?! USING INDEX tenure_jobs_(processing|unsuccess))")
+SMALL = r"USING INDEX tenure_(jobs_processing|jobs_unsuccessful|holds_free)"
+A_TABLE = re.compile(rf"SCAN (tenure_(?!queues)\w+|[ghjlu])\b(?! {SMALL})")
 
 
 async def plan(folder: Path, sql: str) -> list[str]:
@@ -125,11 +161,6 @@ async def test_an_empty_claim_writes_nothing(tmp_path: Path) -> None:
         before = log_of(path)
         assert await claim(driver) == []
         assert log_of(path) == before
-
-
-def log_of(path: Path) -> list[int]:
-    status = Path(f"{path}-wal").stat()
-    return [status.st_size, status.st_mtime_ns]
 
 
 FAILURE = Failure(kind="error", message="no", at=datetime(2030, 1, 1, tzinfo=UTC), attempt=1)

@@ -12,6 +12,8 @@ from tests.drivers.sqlite_extras.support import claim, jobs, opened
 DAMAGES = {
     "headers": "headers = '{broken'",
     "error": "error = '[]'",
+    "unique_key": "unique_key = '{broken'",
+    "limits": "limits = '7'",
     "attempt": "attempt = -5",
     "serial": "serial = 9223372036854775807",
     "stalls": "stalls = 9223372036854775807",

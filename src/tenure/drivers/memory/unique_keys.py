@@ -35,10 +35,10 @@ class UniqueKeys:
 
     def free(self, job: Job[bytes]) -> None:
         """The job has ended, or started where that is the end of its hold."""
-        held = None if job.unique is None else self._held.get(job.unique.key)
-        if job.unique is None or held is None or held.throttle:
+        if job.unique is None:
             return
-        if held.job_id == job.id:
+        held = self._held.get(job.unique.key)
+        if held is not None and held.job_id == job.id and not held.throttle:
             del self._held[job.unique.key]
 
     def forget(self, now: datetime) -> None:

@@ -9,13 +9,23 @@ from datetime import datetime
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.postgres import claim, control, enqueue, inspection, leases, presence, record
+from tenure.drivers.postgres import (
+    claim,
+    control,
+    enqueue,
+    inspection,
+    leases,
+    presence,
+    record,
+    scheduling,
+)
 from tenure.drivers.postgres.keeper import Keeper
 from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.session import Session, open_session
 from tenure.drivers.postgres.statements import Statements
 from tenure.drivers.postgres.within import within
 from tenure.errors import StoreError, StoreUnavailable
+from tenure.standing import Fired, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -24,6 +34,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -32,6 +43,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -53,7 +65,9 @@ class PostgresDriver(Driver):
     take before its connection is dropped and the call raises an ambiguous `StoreUnavailable`.
 
     `within=` takes a caller's own connection to the same database: of psycopg (3), sync or async,
-    of asyncpg, or SQLAlchemy's over these. It holds up nobody else's claims and leases.
+    of asyncpg, or SQLAlchemy's over these. It holds up nobody else's claims and leases; but a
+    dispatch of a unique key that is taken or given back in it waits, with the program's others that
+    have unique keys, until it ends.
 
     `pooled` says that a pooler in transaction mode (PgBouncer) is in between. It is found out where
     it is not said. Statements are then not prepared, and there are no notifications: who waits
@@ -62,7 +76,11 @@ class PostgresDriver(Driver):
     """
 
     # Connections belong to the event loop that opened the driver, so it is not SHARED.
-    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.SHARED}
+    capabilities = frozenset(Capability) - {
+        Capability.NAMES,
+        Capability.SHARED,
+        Capability.LIMITS,
+    }
 
     def __init__(
         self,
@@ -117,7 +135,7 @@ class PostgresDriver(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         session = self._opened
         if not jobs:
             return []
@@ -165,7 +183,7 @@ class PostgresDriver(Driver):
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         async with within(connection, self._statements) as transaction:
             answers = await enqueue.enqueue(transaction, jobs, None)
             # Heard when the caller commits; inside of its transaction there is no other way.
@@ -270,9 +288,39 @@ class PostgresDriver(Driver):
         session = self._opened
         return await session.run(inspection.list_jobs(session.pool, which, cursor, limit))
 
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        session = self._opened
+        return await session.run(inspection.history(session.pool, job_id))
+
     async def counts(self, *, now: datetime | None = None) -> Counts:
         session = self._opened
         return await session.run(inspection.counts(session.pool, now))
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        session = self._opened
+        await session.run(scheduling.put(session.pool, schedules, now))
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        session = self._opened
+        return await session.run(scheduling.drop(session.pool, ids))
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        session = self._opened
+        return await session.run(scheduling.pause(session.pool, id, paused, now))
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        session = self._opened
+        return await session.run(scheduling.look(session.pool, now))
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        session = self._opened
+        answers = await session.run(scheduling.fire(session.pool, ticks, now))
+        session.wake()
+        return answers
 
     # --- presence and hints ---------------------------------------------------------------------
 

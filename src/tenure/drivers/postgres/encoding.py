@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tenure.outcomes import Failure
+from tenure.outcomes import Failure, Tried
 from tenure.states import State
 from tenure.types import WorkerInfo
 
@@ -17,8 +17,10 @@ __all__ = [
     "failure_text",
     "read_failure",
     "read_headers",
+    "read_tried",
     "read_worker",
     "text_of",
+    "tried_text",
 ]
 
 # By their number in the table, which is stored for ever: append, never reorder.
@@ -34,11 +36,13 @@ NUMBERS: Mapping[State, int] = {state: number for number, state in enumerate(STA
 
 _encoder = msgspec.json.Encoder()
 _failures = msgspec.json.Decoder(Failure)
+_tried = msgspec.json.Decoder(Tried)
 _headers = msgspec.json.Decoder(dict[str, str])
 _workers = msgspec.json.Decoder(WorkerInfo)
 
 read_failure = _failures.decode
 read_headers = _headers.decode
+read_tried = _tried.decode
 read_worker = _workers.decode
 
 
@@ -48,19 +52,29 @@ def text_of(value: object) -> str:
 
 
 def failure_text(failure: Failure) -> str:
-    """A failure as JSON text, whatever its message holds.
+    """A failure as JSON text, whatever its message holds."""
+    return _whatever_it_holds(failure)
+
+
+def tried_text(how: Tried) -> str:
+    """How an attempt ended as JSON text, whatever its message holds."""
+    return _whatever_it_holds(how)
+
+
+def _whatever_it_holds(value: Failure | Tried) -> str:
+    """JSON text that can be stored.
 
     A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
     since a failure that cannot be stored would leave its job running for ever.
     """
     try:
-        return text_of(failure)
+        return text_of(value)
     except UnicodeEncodeError:
-        parts = msgspec.structs.asdict(failure)
+        parts = msgspec.structs.asdict(value)
         clean = {
-            name: value.encode("utf-8", "backslashreplace").decode()
-            if isinstance(value, str)
-            else value
-            for name, value in parts.items()
+            name: part.encode("utf-8", "backslashreplace").decode()
+            if isinstance(part, str)
+            else part
+            for name, part in parts.items()
         }
         return text_of(clean)

@@ -1,21 +1,50 @@
-"""The operation that stores new jobs: all of them or none."""
+"""The operation that stores new jobs: all or none, but for those that a unique key keeps out."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from tenure.drivers.postgres.encoding import text_of
 from tenure.drivers.postgres.pool import Runner
-from tenure.types import Enqueued, NewJob, content_digest
+from tenure.types import Enqueued, Held, NewJob, content_digest
 
-__all__ = ["enqueue", "enqueue_together"]
+__all__ = ["arguments", "enqueue", "enqueue_together", "is_plain", "unique_arguments"]
 
 
-async def enqueue(runner: Runner, jobs: Sequence[NewJob], now: datetime | None) -> list[Enqueued]:
-    """See `Driver.enqueue`."""
+async def enqueue(
+    runner: Runner, jobs: Sequence[NewJob], now: datetime | None
+) -> list[Enqueued | Held]:
+    """See `Driver.enqueue`.
+
+    Where another transaction has the key of a job and is still open, the statement waits for its
+    end: until then nobody knows whether the job is to be stored.
+    """
     if not jobs:
         return []
-    rows = await runner.fetch(
-        "enqueue",
+    if is_plain(jobs):
+        rows = await runner.fetch("enqueue", *arguments(jobs), now)
+        others: list[bool] | None = rows[0][0]
+        if others is None:
+            return [Enqueued.CREATED] * len(jobs)
+        return [Enqueued.DUPLICATE if other else Enqueued.CREATED for other in others]
+    columns = (*arguments(jobs), *unique_arguments(jobs))
+    others, holders = (await runner.fetch("enqueue_unique", *columns, now))[0]
+    return [_answer(other, by) for other, by in zip(others or (), holders or (), strict=True)]
+
+
+def _answer(other: bool | None, holder: str | None) -> Enqueued | Held:
+    if holder is not None:
+        return Held(holder)
+    return Enqueued.DUPLICATE if other else Enqueued.CREATED
+
+
+def is_plain(jobs: Sequence[NewJob]) -> bool:
+    """Whether none of the jobs has a unique key."""
+    return all(job.unique is None for job in jobs)
+
+
+def arguments(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    """What every statement takes that stores jobs, one column after the other."""
+    return (
         [job.id for job in jobs],
         [job.name for job in jobs],
         [job.queue for job in jobs],
@@ -27,17 +56,24 @@ async def enqueue(runner: Runner, jobs: Sequence[NewJob], now: datetime | None) 
         [job.timeout for job in jobs],
         [text_of(job.headers) if job.headers else None for job in jobs],
         [content_digest(job) for job in jobs],
-        now,
     )
-    others: list[bool] | None = rows[0][0]
-    if others is None:
-        return [Enqueued.CREATED] * len(jobs)
-    return [Enqueued.DUPLICATE if other else Enqueued.CREATED for other in others]
+
+
+def unique_arguments(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    """What those take that know unique keys, after the columns of every one."""
+    keys = [job.unique for job in jobs]
+    return (
+        [key and key.key for key in keys],
+        [key and key.until for key in keys],
+        [key and key.mode for key in keys],
+        [key and key.period for key in keys],
+        [key and key.max_wait for key in keys],
+    )
 
 
 async def enqueue_together(
     runner: Runner, batches: Sequence[Sequence[NewJob]]
-) -> list[list[Enqueued]] | None:
+) -> list[list[Enqueued | Held]] | None:
     """Several calls of `enqueue` in one round trip, each all or none by itself.
 
     None, with nothing stored, where a duplicate in one of several would keep the others out.

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from tenure.drivers.postgres.encoding import NUMBERS
 from tenure.drivers.postgres.pool import Runner
-from tenure.drivers.postgres.rows import read_job
+from tenure.drivers.postgres.rows import read_job, read_past
 from tenure.errors import InvalidConfiguration
 from tenure.states import State
-from tenure.types import Counts, Job, JobFilter, Page
+from tenure.types import Counts, Job, JobFilter, Page, PastAttempt
 
-__all__ = ["claimable", "counts", "get", "list_jobs", "next_due"]
+__all__ = ["claimable", "counts", "get", "history", "list_jobs", "next_due"]
 
 _EXAMINED = 20_000
 _EXACT = 100_000
@@ -57,6 +57,11 @@ async def list_jobs(
     else:
         following = str(floor) if bottom else None
     return Page(jobs=jobs, cursor=following)
+
+
+async def history(runner: Runner, job_id: str) -> list[PastAttempt]:
+    """See `Driver.history`."""
+    return [read_past(row) for row in await runner.fetch("history", job_id)]
 
 
 async def next_due(runner: Runner, queues: Sequence[str], now: datetime | None) -> datetime | None:

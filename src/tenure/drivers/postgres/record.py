@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tenure.driver import RecordItem
 from tenure.drivers.postgres.claim import arguments as claim_arguments
-from tenure.drivers.postgres.encoding import NUMBERS, failure_text
+from tenure.drivers.postgres.encoding import NUMBERS, failure_text, tried_text
 from tenure.drivers.postgres.pool import Runner
 from tenure.drivers.postgres.rows import read_claims
 from tenure.errors import StoreUnavailable
@@ -21,6 +21,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
     outcome_digest,
+    tried,
 )
 from tenure.states import State
 from tenure.types import ClaimRequest, Exchanged, Hold, Recorded
@@ -124,6 +125,7 @@ def makes_claimable(items: Sequence[RecordItem]) -> bool:
 
 def _arguments(items: Sequence[RecordItem]) -> tuple[object, ...]:
     changes = [_change(outcome) for _, outcome in items]
+    past = [(hold.job_id, how) for hold, outcome in items if (how := _tried(outcome)) is not None]
     return (
         [hold.job_id for hold, _ in items],
         [hold.serial for hold, _ in items],
@@ -135,7 +137,15 @@ def _arguments(items: Sequence[RecordItem]) -> tuple[object, ...]:
         [change.error for change in changes],
         [change.result for change in changes],
         [outcome_digest(outcome) for _, outcome in items],
+        [job_id for job_id, _ in past] if past else None,
+        [how for _, how in past] if past else None,
     )
+
+
+def _tried(outcome: Outcome) -> str | None:
+    """What the history of the job gets."""
+    how = None if isinstance(outcome, Completed) else tried(outcome)
+    return None if how is None else tried_text(how)
 
 
 def _answers(numbers: Sequence[int] | None, count: int) -> list[Recorded]:

@@ -2,11 +2,13 @@
 
 A row that makes no sense gives a job with stand-ins, and a text that says what was wrong with it;
 it never raises, so that a bad record harms only itself (I12). The types of the columns leave little
-that can be wrong: the texts in JSON, the number of the state, and times beyond those of Python.
+that can be wrong: the texts in JSON, the number of the state, how a unique key is held, and times
+beyond those of Python.
 
 A *job row* is what the statements that say so answer, in this order: queue, priority, run_at, seq,
 lease, id, name, state, max_attempts, timeout, headers, attempt, stalls, serial, created_at,
-updated_at, finished_at, error, result, progress, cancel_requested, payload.
+updated_at, finished_at, error, result, progress, cancel_requested, key, key_until, key_mode,
+key_period, key_max_wait, payload.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,12 +17,12 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers
-from tenure.outcomes import Failure
+from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers, read_tried
+from tenure.outcomes import Failure, Tried
 from tenure.states import State
-from tenure.types import Claim, Hold, Job
+from tenure.types import Claim, Hold, Job, PastAttempt, UniqueKey
 
-__all__ = ["Row", "read_claims", "read_job"]
+__all__ = ["Row", "read_claims", "read_job", "read_past"]
 
 T = TypeVar("T")
 
@@ -37,6 +39,7 @@ ReadJob = tuple[Job[bytes], str | None]
 
 _NO_HEADERS: Mapping[str, str] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN = Tried(outcome="unknown", kind="damaged", message="")
 _UNREADABLE = (ValueError, IndexError, TypeError, msgspec.MsgspecError)
 _QUEUE, _PRIORITY, _RUN_AT, _SEQ, _LEASE = range(5)
 
@@ -67,6 +70,25 @@ def _read_claim(row: Row, token: str) -> Claim:
 def read_job(row: Row) -> Job[bytes]:
     """The job that a job row shows, with stand-ins for what cannot be read."""
     return _read(row)[0]
+
+
+def read_past(row: Row) -> PastAttempt:
+    """The attempt that a row of a history shows, with a stand-in for how it ended."""
+    attempt, serial, started_at, ended_at, worker, text = row
+    try:
+        how = read_tried(text)
+    except _UNREADABLE:
+        how = _UNKNOWN
+    return PastAttempt(
+        attempt=attempt,
+        serial=serial,
+        outcome=how.outcome,
+        started_at=started_at,
+        ended_at=ended_at,
+        worker=worker or "",
+        kind=how.kind,
+        message=how.message,
+    )
 
 
 def _read(row: Row) -> ReadJob:
@@ -101,6 +123,11 @@ def _read(row: Row) -> ReadJob:
         result,
         progress,
         cancel_requested,
+        key,
+        key_until,
+        key_mode,
+        key_period,
+        key_max_wait,
         payload,
     ) = row
     job: Job[bytes] = Job(  # calling `Job[bytes]` takes six times as long
@@ -126,6 +153,9 @@ def _read(row: Row) -> ReadJob:
         result=result,
         progress=progress,
         cancel_requested=cancel_requested,
+        unique=None
+        if key is None
+        else read("unique", (key, key_until, key_mode, key_period, key_max_wait), _unique, None),
     )
     return job, "; ".join(wrong) or None
 
@@ -134,6 +164,11 @@ def _state(number: int) -> State:
     if number < 0:
         raise ValueError(f"no state has the number {number}")
     return STATES[number]
+
+
+def _unique(columns: tuple[object, ...]) -> UniqueKey | None:
+    names = ("key", "until", "mode", "period", "max_wait")
+    return msgspec.convert(dict(zip(names, columns, strict=True)), UniqueKey)
 
 
 def _failure(text: str) -> Failure | None:

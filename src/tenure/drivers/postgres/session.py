@@ -22,7 +22,7 @@ from tenure.drivers.postgres.schema import prepare
 from tenure.drivers.postgres.statements import Statements
 from tenure.drivers.postgres.wake import Wakes
 from tenure.errors import InvalidConfiguration, StoreError
-from tenure.types import Enqueued, NewJob
+from tenure.types import Enqueued, Held, NewJob
 
 __all__ = ["Session", "open_session"]
 
@@ -84,9 +84,13 @@ class Session:
         self._wakes = Wakes(clock)
         self._notifier = Notifier(self.pool, options.channel, self._calls, clock)
         self._listener = Listener(options, self._wakes, lambda: self.pool.backends, clock)
-        self._sharing: Sharing[Sequence[NewJob], list[Enqueued]] = Sharing(
-            self._calls, self._enqueue_together, _TOGETHER
-        )
+        # Two of them: a job with a unique key may have to wait for somebody's open transaction, on
+        # one connection at most, and no other job with it.
+        self._sharing = self._shared()
+        self._sharing_unique = self._shared()
+
+    def _shared(self) -> Sharing[Sequence[NewJob], list[Enqueued | Held]]:
+        return Sharing(self._calls, self._enqueue_together, _TOGETHER)
 
     def _lost(self) -> None:
         # A listener only receives: it would not notice that its server is not the one any more.
@@ -101,13 +105,14 @@ class Session:
         """The result of a call, which goes on when its caller is cancelled."""
         return await self._calls.run(call)
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | Held]:
         """Store jobs as of now, in one round trip with whoever calls meanwhile."""
-        return await self._sharing.call(jobs, frozenset(job.id for job in jobs))
+        sharing = self._sharing if enqueue.is_plain(jobs) else self._sharing_unique
+        return await sharing.call(jobs, frozenset(job.id for job in jobs))
 
     async def _enqueue_together(
         self, batches: Sequence[Sequence[NewJob]]
-    ) -> list[list[Enqueued]] | None:
+    ) -> list[list[Enqueued | Held]] | None:
         answers = await enqueue.enqueue_together(self.pool, batches)
         self.wake()
         return answers

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, span
+from tenure.drivers.sqlite.lanes import Lanes
+from tenure.drivers.sqlite.limit_keys import WINDOW
 from tenure.drivers.sqlite.rows import JobRow, ReadJob, read_job
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
@@ -11,6 +14,7 @@ from tenure.types import Claim, ClaimRequest, Hold
 
 __all__ = ["claim", "paused_queues", "priorities"]
 
+_NEWS = statement("claim_news")
 _PAUSED = statement("queues_paused")
 _PRIORITY_BELOW = statement("priority_below")
 _DUE = statement("claim_due")
@@ -21,12 +25,24 @@ _HELD = statement("claim_held")
 _SECOND = 1_000_000
 _ABOVE_ALL = 2**63 - 1
 
+# How many jobs one claim looks at that a limit then holds, and how many keys whose rate is over:
+# each is looked at once, but very many may come due at one instant.
+_LOOKS = 4000
+_PAYLOAD, _UNIQUE_KEY, _LIMITS = 20, 21, 22  # places in a job row
+
 
 def claim(request: ClaimRequest, now: datetime | None) -> Operation[list[Claim]]:
     """See `Driver.claim`."""
 
     def run(transaction: Transaction) -> list[Claim]:
-        return _Claiming(transaction, request, transaction.time(now)).run()
+        claiming = _Claiming(transaction, request, transaction.time(now))
+        try:
+            claims = claiming.run()
+        except BaseException:
+            claiming.undo()
+            raise
+        claiming.finish()
+        return claims
 
     return run
 
@@ -47,30 +63,60 @@ def priorities(transaction: Transaction, queue: str) -> Iterator[int]:
 
 
 class _Claiming:
-    """One claim while it gathers."""
+    """One claim while it gathers.
+
+    Jobs without limits are taken by one statement at the end. A job with limits is taken, or its
+    lane parked, as soon as it is met, under a savepoint; what was gathered before is taken first,
+    and the order of claims then begins with what follows, whatever that brought forward.
+    """
 
     def __init__(self, transaction: Transaction, request: ClaimRequest, now: int) -> None:
         self._transaction = transaction
         self._request = request
         self._now = now
         self._claims: list[Claim] = []
+        self._taken: dict[str, int] = {}  # how many jobs of each queue
+        self._seqs: list[int] = []  # of jobs that are yet to be taken in the table
+        self._started: list[str] = []  # jobs whose unique key is free once they have started
+        self._lanes: Lanes | None = None
+        self._looks = 0
+        self._most = 0  # claims in all, after the queue at hand
         self._size = 0
-        self._full = False
+        self._full = False  # nothing more fits
+        self._stopped = False  # there may have been more to take
 
     def run(self) -> list[Claim]:
         request = self._request
         held = self._held() if request.again else {}
-        paused = paused_queues(self._transaction)
-        taken: dict[str, list[int]] = {}
+        paused = self._news()
         for queue in request.queues:
             if not self._full and queue.name not in paused:
-                room = queue.limit - held.get(queue.name, 0)
-                taken.setdefault(queue.name, []).extend(self._take_from(queue.name, room))
-        self._write([seq for seqs in taken.values() for seq in seqs])
-        # Noted after the last write: an exchange goes on without a claim that failed.
-        for queue_name, seqs in taken.items():
-            self._transaction.moved(queue_name, PENDING, PROCESSING, len(seqs))
+                before = len(self._claims)
+                self._most = before + queue.limit - held.get(queue.name, 0)
+                self._take_from(queue.name)
+                taken = self._taken.get(queue.name, 0)
+                self._taken[queue.name] = taken + len(self._claims) - before
+        self._write()
+        unique.free(self._transaction, self._started)
+        if self._lanes is not None:
+            self._lanes.finish()
         return self._claims
+
+    def finish(self) -> None:
+        """Note what was done, after the last write: an exchange goes on without a failed claim."""
+        for queue, count in self._taken.items():
+            self._transaction.moved(queue, PENDING, PROCESSING, count)
+        if self._lanes is not None:
+            self._transaction.execute("RELEASE tenure_claim")
+            # Others may take what this claim has brought forward and left, or did not look at.
+            self._transaction.wakes |= self._lanes.exposed and self._stopped
+            self._transaction.wakes |= self._looks >= _LOOKS
+
+    def undo(self) -> None:
+        """Take back what a claim that failed has done to lanes and jobs with limits."""
+        if self._lanes is not None and self._transaction.alive:
+            self._transaction.execute("ROLLBACK TO tenure_claim")
+            self._transaction.execute("RELEASE tenure_claim")
 
     def _held(self) -> dict[str, int]:
         """Add what the token holds already, queue by queue; how many of each."""
@@ -85,24 +131,76 @@ class _Claiming:
             held[queue.name] = len(own)
         return held
 
-    def _take_from(self, queue: str, room: int) -> list[int]:
-        """Add due jobs of a queue, best priority first; their seqs."""
-        seqs: list[int] = []
+    def _news(self) -> set[str]:
+        """The paused queues; lets those lanes come forward that waited for a rate to be over."""
+        latest = self._now + 2 * WINDOW
+        rows = self._transaction.rows(_NEWS, (self._now, latest, _LOOKS))
+        freed = [key for key, is_key in rows if is_key]
+        if freed:
+            self._limited().freed(freed)
+        return {name for name, is_key in rows if not is_key}
+
+    def _limited(self) -> Lanes:
+        if self._lanes is None:
+            self._transaction.execute("SAVEPOINT tenure_claim")
+            self._lanes = Lanes(self._transaction, self._now)
+        return self._lanes
+
+    def _take_from(self, queue: str) -> None:
+        """Add due jobs of a queue, best priority first, while there is room."""
+        while (row := self._take_plain(queue)) is not None:
+            lanes = self._limited()
+            self._write()
+            self._judge(row, lanes)
+        self._stopped = self._stopped or self._full or self._wanted() <= 0
+
+    def _take_plain(self, queue: str) -> JobRow | None:
+        """Add jobs up to the first one with limits, and give that; None when there is no more."""
+        for row in self._due(queue):
+            if row[_LIMITS] is not None:
+                return row
+            if not self._fits(row):
+                return None
+            self._take(row)
+        return None
+
+    def _due(self, queue: str) -> Iterator[JobRow]:
+        if self._full:
+            return
         for priority in priorities(self._transaction, queue):
-            wanted = min(room - len(seqs), self._request.limit - len(self._claims))
+            wanted = self._wanted()
             if wanted <= 0:
-                break
-            due = (queue, priority, self._now, wanted)
-            for row in self._transaction.each(_DUE, due):
-                if not self._fits(row):
-                    return seqs
-                seqs.append(row[0])
-                self._add(self._usable(row), self._request.lease)
-        return seqs
+                return
+            yield from self._transaction.each(_DUE, (queue, priority, self._now, wanted))
+
+    def _wanted(self) -> int:
+        return min(self._most, self._request.limit) - len(self._claims)
+
+    def _judge(self, row: JobRow, lanes: Lanes) -> None:
+        """Take a job with limits, or park its lane where a key is full."""
+        limits = read_job(row)[0].limits
+        full = lanes.keys.full(limits)
+        if full is not None:
+            lanes.refuse(row[0], full)
+            self._looks += 1
+            self._full = self._full or self._looks >= _LOOKS
+        elif self._fits(row):
+            self._take(row)
+            self._write()
+            lanes.taken(row[0], limits)
+
+    def _take(self, row: JobRow) -> None:
+        read = self._usable(row)
+        if row[_UNIQUE_KEY] is not None:
+            job = read[0]
+            if job.unique is not None and job.unique.until == "started":
+                self._started.append(job.id)
+        self._seqs.append(row[0])
+        self._add(read, self._request.lease)
 
     def _fits(self, row: JobRow) -> bool:
         """Whether one more job fits into the answer; once one did not, none does."""
-        self._size += len(row[20])
+        self._size += len(row[_PAYLOAD])
         request = self._request
         full = len(self._claims) >= request.limit or self._size > request.max_bytes
         self._full = self._full or (full and bool(self._claims))
@@ -130,9 +228,10 @@ class _Claiming:
             )
         )
 
-    def _write(self, seqs: list[int]) -> None:
-        if not seqs:
-            return  # an empty claim leaves the transaction, and so the log, as it was
+    def _write(self) -> None:
+        """Take the gathered jobs. An empty claim leaves the transaction, and so the log, as is."""
+        if not self._seqs:
+            return
         lease = span(self._request.lease)
         self._transaction.execute(
             _TAKE,
@@ -142,6 +241,7 @@ class _Claiming:
                 lease,
                 self._request.worker,
                 self._now,
-                json_list(seqs),
+                json_list(self._seqs),
             ),
         )
+        self._seqs.clear()

@@ -7,6 +7,7 @@ call is judged by what the first time made of it.
 from collections.abc import Sequence
 from datetime import datetime
 
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import (
     CANCELLED,
     COMPLETED,
@@ -14,8 +15,11 @@ from tenure.drivers.sqlite.encoding import (
     PENDING,
     PROCESSING,
     micros,
+    read_unique,
 )
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
+from tenure.drivers.sqlite.rows import readable
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.types import Answer, ManualRetry, Move
@@ -47,11 +51,18 @@ def cancel(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
                 transaction.execute(_REQUEST, (instant, mark.seq))
                 return Answer.REQUESTED
             transaction.execute(_CANCEL, (instant, mark.seq))
+            if mark.unique_key is not None:
+                unique.free(transaction, [mark.id])
+            if mark.limits is not None:
+                lanes.left(mark.seq)
             _became(transaction, mark, CANCELLED)
             return Answer.DONE
 
         found = marks(transaction, job_ids)
-        return [one(found.get(job_id)) for job_id in job_ids]
+        lanes = Lanes(transaction, instant)
+        answers = [one(found.get(job_id)) for job_id in job_ids]
+        _finish(transaction, lanes)
+        return answers
 
     return run
 
@@ -73,13 +84,20 @@ def retry(items: Sequence[ManualRetry], now: datetime | None) -> Operation[list[
                 return Answer.LIVE
             if mark.state == COMPLETED:
                 return Answer.FINISHED
+            if mark.unique_key is not None and not _held_anew(transaction, mark, instant):
+                return Answer.HELD
             transaction.execute(_RETRY, (instant, mark.seq))
             _became(transaction, mark, PENDING)
+            if mark.limits is not None:
+                lanes.enter(mark.seq)
             transaction.wakes = True
             return Answer.DONE
 
         found = marks(transaction, [item.job_id for item in items])
-        return [one(item, found.get(item.job_id)) for item in items]
+        lanes = Lanes(transaction, instant)
+        answers = [one(item, found.get(item.job_id)) for item in items]
+        _finish(transaction, lanes)
+        return answers
 
     return run
 
@@ -101,6 +119,10 @@ def move(items: Sequence[Move], now: datetime | None) -> Operation[list[Answer]]
                 return Answer.FINISHED
             at = None if item.at is None else micros(item.at)
             transaction.execute(_MOVE, (item.queue, at, item.priority, instant, mark.seq))
+            if mark.limits is not None:
+                lanes.left(mark.seq)
+                if mark.state == PENDING:
+                    lanes.enter(mark.seq)
             if item.queue is not None:
                 transaction.moved(mark.queue, mark.state, None)
                 transaction.moved(item.queue, None, mark.state)
@@ -109,7 +131,10 @@ def move(items: Sequence[Move], now: datetime | None) -> Operation[list[Answer]]
             return Answer.DONE
 
         found = marks(transaction, [item.job_id for item in items])
-        return [one(item, found.get(item.job_id)) for item in items]
+        lanes = Lanes(transaction, instant)
+        answers = [one(item, found.get(item.job_id)) for item in items]
+        _finish(transaction, lanes)
+        return answers
 
     return run
 
@@ -122,6 +147,22 @@ def pause(queue: str, paused: bool) -> Operation[None]:
         transaction.wakes |= not paused
 
     return run
+
+
+def _held_anew(transaction: Transaction, mark: Mark, now: int) -> bool:
+    """Let a retried job hold its key again; False where another does by now."""
+    key = readable(mark.unique_key, read_unique, None)
+    if key is None or key.mode == "throttle":
+        return True
+    if unique.holders(transaction, [key.key], now):
+        return False
+    unique.take(transaction, [(mark.id, key)], now)
+    return True
+
+
+def _finish(transaction: Transaction, lanes: Lanes) -> None:
+    lanes.finish()
+    transaction.wakes |= lanes.exposed
 
 
 def _became(transaction: Transaction, mark: Mark, state: int) -> None:

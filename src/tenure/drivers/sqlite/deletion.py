@@ -6,6 +6,7 @@ A job that is processing is never deleted. Whatever is deleted leaves its id kno
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from tenure.drivers.sqlite import limits, unique
 from tenure.drivers.sqlite.encoding import (
     CANCELLED,
     COMPLETED,
@@ -16,6 +17,7 @@ from tenure.drivers.sqlite.encoding import (
     span,
 )
 from tenure.drivers.sqlite.inspection import source
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
@@ -25,6 +27,7 @@ __all__ = ["delete", "prune", "purge", "purgeable"]
 
 _REMEMBER = statement("gone_remember")
 _DELETE = statement("jobs_delete")
+_DELETE_HISTORY = statement("history_delete")
 _TOTALS = statement("totals")
 _TOTALS_FORGET = statement("totals_forget")
 _FINISHED_BEFORE = statement("finished_before")
@@ -34,7 +37,7 @@ _PURGE_CHECK = statement("purge_check")
 
 _ID_KNOWN = 60_000_000  # microseconds; twice as long as a dispatch is repeated
 _FRESH = 60_000_000  # microseconds; a job that ended more recently stays
-_GONE_AT_ONCE = 10_000
+_FORGOTTEN_AT_ONCE = 10_000
 
 
 def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answer]]:
@@ -54,7 +57,11 @@ def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
             return Answer.DONE
 
         answers = [one(job_id) for job_id in job_ids]
-        _remove(transaction, [mark.seq for mark in doomed], transaction.time(now))
+        instant = transaction.time(now)
+        _remove(transaction, [mark.seq for mark in doomed], instant)
+        limited = [mark.seq for mark in doomed if mark.limits is not None]
+        _close_up(transaction, limited, instant)
+        unique.free(transaction, [mark.id for mark in doomed if mark.unique_key is not None])
         for mark in doomed:
             transaction.moved(mark.queue, mark.state, None)
         return answers
@@ -72,7 +79,9 @@ def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[i
 
     def run(transaction: Transaction) -> int:
         instant = transaction.time(now)
-        transaction.execute(_GONE_FORGET, (instant, _GONE_AT_ONCE))
+        transaction.execute(_GONE_FORGET, (instant, _FORGOTTEN_AT_ONCE))
+        limits.mend(transaction, instant)
+        unique.forget(transaction, instant, _FORGOTTEN_AT_ONCE)
         transaction.execute(_TOTALS_FORGET)
         pruning = _Pruning(transaction, instant, limit)
         for queue, state, stored in transaction.rows(_TOTALS):
@@ -130,12 +139,31 @@ def purge(seqs: Sequence[int], which: JobFilter, now: datetime | None) -> Operat
 
     def run(transaction: Transaction) -> int:
         rows = transaction.rows(_PURGE_CHECK, (json_list(seqs), *_match(which)))
-        _remove(transaction, [seq for seq, _, _ in rows], transaction.time(now))
-        for _, queue, state in rows:
+        instant = transaction.time(now)
+        _remove(transaction, [row[0] for row in rows], instant)
+        limited: list[int] = []
+        keyed: list[str] = []
+        for seq, queue, state, job_id, keys in rows:
             transaction.moved(queue, state, None)
+            if job_id is not None:
+                keyed.append(job_id)
+            if keys is not None:
+                limited.append(seq)
+        unique.free(transaction, keyed)
+        _close_up(transaction, limited, instant)
         return len(rows)
 
     return run
+
+
+def _close_up(transaction: Transaction, limited: Sequence[int], now: int) -> None:
+    """Deleted jobs had limits: let the next ones of their lanes come forward."""
+    if limited:
+        lanes = Lanes(transaction, now)
+        for seq in limited:
+            lanes.left(seq)
+        lanes.finish()
+        transaction.wakes |= lanes.exposed
 
 
 def _match(which: JobFilter) -> tuple[object, ...]:
@@ -144,8 +172,9 @@ def _match(which: JobFilter) -> tuple[object, ...]:
 
 
 def _remove(transaction: Transaction, seqs: Iterable[int], now: int) -> None:
-    """Delete rows and remember their ids for a minute. The caller keeps the totals."""
+    """Delete rows and remember their ids for a minute. The caller keeps totals and keys."""
     given = json_list(seqs)
     transaction.execute(_REMEMBER, (given, now + _ID_KNOWN))
     transaction.deleted_some()
     transaction.execute(_DELETE, (given,))
+    transaction.execute(_DELETE_HISTORY, (given,))

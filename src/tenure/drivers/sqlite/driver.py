@@ -1,7 +1,7 @@
 """The SQLite driver: the contract, spelled as operations that the engine runs.
 
 Says which operation goes where, and nothing else: what an operation does is in its own module, how
-it is run in `engine.py` and `lane.py`. Every write is decided inside one transaction of the only
+it is run in `engine.py` and `clerk.py`. Every write is decided inside one transaction of the only
 writer, so no answer can be out of date when it is given.
 """
 
@@ -12,14 +12,25 @@ from datetime import datetime
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.sqlite import control, deletion, inspection, leases, presence, record
+from tenure.drivers.sqlite import (
+    control,
+    deletion,
+    inspection,
+    leases,
+    limits,
+    presence,
+    record,
+    ticking,
+)
 from tenure.drivers.sqlite.claim import claim
 from tenure.drivers.sqlite.connection import Settings
 from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.exchange import exchange
+from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
+from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -28,6 +39,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -36,6 +48,7 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
+    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -106,7 +119,7 @@ class SqliteDriver(Driver):
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, now: datetime | None = None
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         return await self._engine.write(enqueue(jobs, now))
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
@@ -124,7 +137,7 @@ class SqliteDriver(Driver):
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object
-    ) -> Sequence[Enqueued]:
+    ) -> Sequence[Enqueued | Held]:
         return await run_within(connection, enqueue(jobs, None), self._path, self._clock)
 
     async def record_within(
@@ -204,6 +217,39 @@ class SqliteDriver(Driver):
 
     async def counts(self, *, now: datetime | None = None) -> Counts:
         return await self._engine.read(inspection.counts(now))
+
+    async def history(self, job_id: str) -> Sequence[PastAttempt]:
+        return await self._engine.read(history(job_id))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    async def put_limit(self, limit: Limit) -> None:
+        await self._engine.write(limits.put_limit(limit))
+
+    async def drop_limit(self, key: str) -> bool:
+        return await self._engine.write(limits.drop_limit(key))
+
+    async def limits(self) -> Sequence[Limit]:
+        return await self._engine.read(limits.limits())
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    async def put_schedules(
+        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
+    ) -> None:
+        await self._engine.write(ticking.put_schedules(schedules, now))
+
+    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
+        return await self._engine.write(ticking.drop_schedules(ids))
+
+    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
+        return await self._engine.write(ticking.pause_schedule(id, paused, now))
+
+    async def schedules(self, *, now: datetime | None = None) -> Schedules:
+        return await self._engine.read(ticking.schedules(now))
+
+    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
+        return await self._engine.write(ticking.fire(ticks, now))
 
     # --- presence and hints ---------------------------------------------------------------------
 

@@ -10,9 +10,10 @@ import msgspec
 
 from tenure.outcomes import Failure
 from tenure.states import State
-from tenure.types import WorkerInfo
+from tenure.types import UniqueKey, WorkerInfo
 
 __all__ = [
+    "BLOCKED",
     "CANCELLED",
     "COMPLETED",
     "FAILED",
@@ -26,9 +27,12 @@ __all__ = [
     "moment",
     "read_failure",
     "read_headers",
+    "read_limits",
+    "read_unique",
     "read_worker",
     "span",
     "text_of",
+    "writable",
 ]
 
 # By their number in the table, which is stored for ever: append, never reorder.
@@ -41,7 +45,11 @@ STATES = (
     State.CANCELLED,
 )
 NUMBERS: Mapping[State, int] = {state: number for number, state in enumerate(STATES)}
-PENDING, PROCESSING = NUMBERS[State.PENDING], NUMBERS[State.PROCESSING]
+PENDING, BLOCKED, PROCESSING = (
+    NUMBERS[State.PENDING],
+    NUMBERS[State.BLOCKED],
+    NUMBERS[State.PROCESSING],
+)
 COMPLETED, FAILED, CANCELLED = (
     NUMBERS[State.COMPLETED],
     NUMBERS[State.FAILED],
@@ -53,10 +61,14 @@ _MICROSECOND = timedelta(microseconds=1)
 _encoder = msgspec.json.Encoder()
 _failures = msgspec.json.Decoder(Failure)
 _headers = msgspec.json.Decoder(dict[str, str])
+_limits = msgspec.json.Decoder(tuple[str, ...])
+_uniques = msgspec.json.Decoder(UniqueKey)
 _workers = msgspec.json.Decoder(WorkerInfo)
 
 read_failure = _failures.decode
 read_headers = _headers.decode
+read_limits = _limits.decode
+read_unique = _uniques.decode
 read_worker = _workers.decode
 
 
@@ -92,17 +104,23 @@ def json_list(values: Iterable[object]) -> str:
 def failure_text(failure: Failure) -> str:
     """A failure as JSON text, whatever its message holds.
 
-    A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,
-    since a failure that cannot be stored would leave its job running for ever.
+    One that cannot be stored would leave its job running for ever.
     """
     try:
         return text_of(failure)
     except UnicodeEncodeError:
         parts = msgspec.structs.asdict(failure)
-        clean = {
-            name: value.encode("utf-8", "backslashreplace").decode()
-            if isinstance(value, str)
-            else value
-            for name, value in parts.items()
-        }
-        return text_of(clean)
+        return text_of(
+            {
+                name: writable(value) if isinstance(value, str) else value
+                for name, value in parts.items()
+            }
+        )
+
+
+def writable(text: str) -> str:
+    """The text as UTF-8 can have it.
+
+    A lone surrogate (an exception about a file name, say) is none; it is written as an escape.
+    """
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,6 +1,6 @@
-"""The life of an opened store: its lanes and hints in this process, their end, and forks.
+"""The life of an opened store: its clerks and hints in this process, their end, and forks.
 
-Every call finds what belongs to its own process. A child of a fork gets new lanes with new
+Every call finds what belongs to its own process. A child of a fork gets new clerks with new
 connections for files at its first call; what it inherited is left alone, neither used nor closed.
 An engine that is dropped without `close` ends its threads and warns.
 """
@@ -12,8 +12,8 @@ import weakref
 from typing import TypeVar
 
 from tenure.clock import Clock
+from tenure.drivers.sqlite.clerk import Clerk
 from tenure.drivers.sqlite.connection import Settings
-from tenure.drivers.sqlite.lane import Lane
 from tenure.drivers.sqlite.replies import Call, LoopReply, ThreadReply
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.drivers.sqlite.wake import Wakes
@@ -31,7 +31,7 @@ class _Local:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.wakes = Wakes(None if settings.in_memory else settings.path, clock)
-        self.writer = Lane(
+        self.writer = Clerk(
             "tenure-sqlite-writer",
             settings,
             clock,
@@ -42,7 +42,7 @@ class _Local:
         self.reader = (
             self.writer
             if settings.in_memory
-            else Lane("tenure-sqlite-reader", settings, clock, begin="BEGIN")
+            else Clerk("tenure-sqlite-reader", settings, clock, begin="BEGIN")
         )
 
     @property
@@ -52,13 +52,13 @@ class _Local:
     async def close(self) -> None:
         """Finish what is queued, and end the threads without blocking the loop."""
         self.wakes.close()
-        for lane in (self.reader, self.writer):  # the writer last: it leaves the file tidy
-            await _ended(lane)
+        for clerk in (self.reader, self.writer):  # the writer last: it leaves the file tidy
+            await _ended(clerk)
 
     def abandon(self) -> None:
         self.wakes.close()
-        for lane in (self.reader, self.writer):
-            lane.stop()
+        for clerk in (self.reader, self.writer):
+            clerk.stop()
 
 
 class Engine:
@@ -119,9 +119,9 @@ class Engine:
         """Whether something may have become claimable since the call began."""
         return await self._local().wakes.wait(timeout, lambda: self.read(_data_version))
 
-    async def _through(self, lane: Lane, operation: Operation[R]) -> R:
+    async def _through(self, clerk: Clerk, operation: Operation[R]) -> R:
         reply = LoopReply(asyncio.get_running_loop())
-        lane.submit(Call(operation, reply))
+        clerk.submit(Call(operation, reply))
         result: R = await reply.future
         return result
 
@@ -140,7 +140,7 @@ class Engine:
         return local
 
 
-async def _ended(lane: Lane) -> None:
+async def _ended(clerk: Clerk) -> None:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -148,15 +148,15 @@ async def _ended(lane: Lane) -> None:
         if not ended.done():
             ended.set_result(None)
 
-    def from_lane() -> None:
+    def from_clerk() -> None:
         try:
             loop.call_soon_threadsafe(tell)
         except RuntimeError:
             return  # the loop was closed: nobody waits for the end any more
 
-    lane.stop(from_lane)
+    clerk.stop(from_clerk)
     await ended
-    lane.join()  # it has nothing left to do
+    clerk.join()  # it has nothing left to do
 
 
 def _dropped(locals_: dict[int, _Local], path: str) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from tenure.drivers.sqlite.claim import paused_queues, priorities
 from tenure.drivers.sqlite.encoding import NUMBERS, PENDING, STATES, moment
+from tenure.drivers.sqlite.limits import rates_over
 from tenure.drivers.sqlite.rows import read_job
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
@@ -24,6 +25,9 @@ _TOTALS = statement("totals")
 _DUE = statement("due_count")
 _LATER = statement("later_count")
 _DUE_AFTER = statement("due_after")
+_KEPT_DUE = statement("kept_due_count")
+_KEPT_LATER = statement("kept_later_count")
+_KEPT_DUE_AFTER = statement("kept_due_after")
 
 _EXAMINED = 20_000
 _EXACT = 100_000
@@ -90,6 +94,10 @@ def next_due(queues: Sequence[str], now: datetime | None) -> Operation[datetime 
             if queue not in paused
             for priority in priorities(transaction, queue)
         ]
+        for queue in queues:
+            if queue not in paused:
+                times += transaction.execute(_KEPT_DUE_AFTER, (queue, instant)).fetchone()
+                times += rates_over(transaction, queue, instant)
         earliest = min((time for time in times if time is not None), default=None)
         return None if earliest is None else moment(earliest)
 
@@ -129,11 +137,11 @@ def counts(now: datetime | None) -> Operation[Counts]:
 def _queue_counts(transaction: Transaction, queue: str, states: dict[int, int], now: int) -> Counts:
     number = {state: states.get(NUMBERS[state], 0) for state in STATES}
     waiting = states.get(PENDING, 0)
-    due = _counted(transaction, _DUE, queue, now) if waiting else 0
+    due = _counted(transaction, _DUE, _KEPT_DUE, queue, now) if waiting else 0
     later, capped = waiting - due, False
     if due == _EXACT:
         # Cut there, unless the other part is short enough to be counted and taken off the total.
-        later = _counted(transaction, _LATER, queue, now)
+        later = _counted(transaction, _LATER, _KEPT_LATER, queue, now)
         capped = later == _EXACT
         due = due if capped else waiting - later
     return Counts(
@@ -148,9 +156,9 @@ def _queue_counts(transaction: Transaction, queue: str, states: dict[int, int], 
     )
 
 
-def _counted(transaction: Transaction, sql: str, queue: str, now: int) -> int:
-    """How many waiting jobs of a queue, over all priorities, up to the bound."""
-    found = 0
+def _counted(transaction: Transaction, sql: str, kept: str, queue: str, now: int) -> int:
+    """How many waiting jobs of a queue, those in lanes and over all priorities, up to the bound."""
+    found: int = transaction.execute(kept, (queue, now, _EXACT)).fetchone()[0]
     for priority in priorities(transaction, queue):
         left = _EXACT - found
         if left <= 0:

@@ -5,10 +5,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, span
+from tenure.drivers.sqlite.history import remember
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import marks
 from tenure.drivers.sqlite.rows import bounded
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.outcomes import Tried
 from tenure.types import Expired, ExpiredHold, Hold, Kept
 
 __all__ = ["expired", "extend", "reclaim"]
@@ -19,6 +22,7 @@ _END = statement("lease_end")
 
 _ALL = -1
 _SECOND = 1_000_000
+_STALLED = Tried(outcome="stalled", kind="stalled", message="")
 
 
 class _Lease(NamedTuple):
@@ -32,6 +36,7 @@ class _Lease(NamedTuple):
     token: str
     until: int
     length: int
+    limits: str | None
 
     @property
     def hold(self) -> Hold:
@@ -91,15 +96,29 @@ def reclaim(
         changes: list[tuple[int, ...]] = []
         for lease in leases:
             stalls, serial = bounded(lease.stalls), bounded(lease.serial)
+            remember(transaction, lease.seq, serial, _STALLED, instant)
             due = instant + span(delays[min(stalls, len(delays) - 1)])
             changes.append((serial + 1, stalls + 1, due, instant, lease.seq))
             transaction.moved(lease.queue, PROCESSING, PENDING)
         if changes:
             transaction.executemany(_END, changes)
             transaction.wakes = True
+        _give_back(transaction, [lease for lease in leases if lease.limits is not None], instant)
         return [lease.hold for lease in leases]
 
     return run
+
+
+def _give_back(transaction: Transaction, leases: Sequence[_Lease], now: int) -> None:
+    """Count the holds of keys that have ended, and find a place for their jobs."""
+    if not leases:
+        return
+    lanes = Lanes(transaction, now)
+    freed = lanes.ended(lease.limits for lease in leases)
+    for lease in leases:
+        lanes.enter(lease.seq)
+    lanes.freed(freed)
+    lanes.finish()
 
 
 def _run_out(transaction: Transaction, now: int, limit: int) -> list[_Lease]:

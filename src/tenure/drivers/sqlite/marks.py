@@ -34,6 +34,8 @@ class Mark(Struct, gc=False):
     settled_serial: int | None
     settled_token: str | None
     settled_outcome: str | None
+    unique_key: str | None
+    limits: str | None
 
     def held_by(self, hold: Hold) -> bool:
         """Whether the hold is the current one (I3), expired or not."""

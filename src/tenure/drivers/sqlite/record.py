@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tenure.driver import RecordItem
+from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import (
     COMPLETED,
     NUMBERS,
@@ -12,10 +13,12 @@ from tenure.drivers.sqlite.encoding import (
     failure_text,
     span,
 )
+from tenure.drivers.sqlite.history import remember
+from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle
+from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle, tried
 from tenure.states import TERMINAL
 from tenure.types import Hold, Recorded
 
@@ -45,6 +48,8 @@ class _Recording:
         self._now = now
         self._completed: list[tuple[object, ...]] = []
         self._others: list[tuple[object, ...]] = []
+        self._freed: list[str] = []  # jobs with a unique key that have ended
+        self._limited: list[Mark] = []  # jobs with limits whose hold has ended
 
     def run(self, items: Sequence[RecordItem], digests: Sequence[str]) -> list[Recorded]:
         found = marks(self._transaction, [hold.job_id for hold, _ in items])
@@ -58,12 +63,30 @@ class _Recording:
                 answers.append(Recorded.REPEATED if repeated else Recorded.FENCED)
             else:
                 self._apply(mark, outcome, digest)
+                if mark.unique_key is not None and mark.state != PENDING:
+                    self._freed.append(mark.id)
+                if mark.limits is not None:
+                    self._limited.append(mark)
                 answers.append(Recorded.APPLIED)
         if self._completed:
             self._transaction.executemany(_SETTLE_COMPLETED, self._completed)
         if self._others:
             self._transaction.executemany(_SETTLE_OTHER, self._others)
+        unique.free(self._transaction, self._freed)
+        if self._limited:
+            self._give_back()
         return answers
+
+    def _give_back(self) -> None:
+        """Count the holds of keys that have ended, and find a place for what waits again."""
+        lanes = Lanes(self._transaction, self._now)
+        freed = lanes.ended(mark.limits for mark in self._limited)
+        for mark in self._limited:
+            if mark.state == PENDING:
+                lanes.enter(mark.seq)
+        lanes.freed(freed)
+        lanes.finish()
+        self._transaction.wakes |= lanes.exposed
 
     def _apply(self, mark: Mark, outcome: Outcome, digest: str) -> None:
         if isinstance(outcome, Completed):
@@ -78,6 +101,9 @@ class _Recording:
             stalls=mark.stalls,
             cancel_requested=mark.cancel_requested != 0,
         )
+        how = tried(outcome)
+        if how is not None:
+            remember(self._transaction, mark.seq, mark.serial, how, self._now)
         mark.state = NUMBERS[after.state]
         self._others.append(
             (

@@ -72,7 +72,7 @@ class ThreadReply:
 
 
 class Call:
-    """An operation on its way through a lane, and then its answer."""
+    """An operation on its way through a clerk, and then its answer."""
 
     __slots__ = ("error", "operation", "reply", "result")
 

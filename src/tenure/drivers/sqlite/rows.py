@@ -5,7 +5,7 @@ it never raises, so that a bad record harms only itself (I12).
 
 A *job row* is what the statements that say so answer, in this order: seq, id, name, queue, state,
 priority, max_attempts, timeout, headers, attempt, stalls, serial, run_at, created_at, updated_at,
-finished_at, error, result, progress, cancel_requested, payload.
+finished_at, error, result, progress, cancel_requested, payload, unique_key, limits.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +13,22 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from tenure.drivers.sqlite.encoding import PROCESSING, STATES, moment, read_failure, read_headers
+from tenure.drivers.sqlite.encoding import (
+    PROCESSING,
+    STATES,
+    moment,
+    read_failure,
+    read_headers,
+    read_limits,
+    read_unique,
+)
 from tenure.outcomes import Failure
 from tenure.states import State
-from tenure.types import Job
+from tenure.types import Job, UniqueKey
 
-__all__ = ["HIGHEST", "JobRow", "ReadJob", "bounded", "read_job"]
+__all__ = ["HIGHEST", "JobRow", "ReadJob", "bounded", "read_job", "readable"]
 
 T = TypeVar("T")
 JobRow = tuple[Any, ...]
@@ -34,6 +43,14 @@ HIGHEST = 2**62
 def bounded(count: object) -> int:
     """A counter as it can be used: the stored one, or the nearest that makes sense."""
     return min(max(count, 0), HIGHEST) if isinstance(count, int) else HIGHEST
+
+
+def readable(value: Any, decode: Callable[[Any], T], stand_in: T) -> T:
+    """The decoded value, or the stand-in for one that makes no sense."""
+    try:
+        return decode(value)
+    except _UNREADABLE:
+        return stand_in
 
 
 def read_job(row: JobRow) -> ReadJob:
@@ -71,8 +88,10 @@ def _sound(row: JobRow) -> Job[bytes]:
         progress,
         cancel_requested,
         payload,
+        unique_key,
+        limits,
     ) = row
-    return Job(
+    job = Job(
         id=job_id,
         name=name,
         queue=queue,
@@ -94,6 +113,9 @@ def _sound(row: JobRow) -> Job[bytes]:
         progress=progress,
         cancel_requested=cancel_requested != 0,
     )
+    if unique_key is None and limits is None:
+        return job
+    return replace(job, unique=_unique(unique_key), limits=_limits(limits))
 
 
 def _salvaged(row: JobRow) -> ReadJob:
@@ -130,6 +152,8 @@ def _salvaged(row: JobRow) -> ReadJob:
         progress=row[18],
         cancel_requested=bool(row[19]),
         payload=row[20],
+        unique=read("unique_key", row[21], _unique, None),
+        limits=read("limits", row[22], _limits, ()),
     )
     return job, "; ".join(wrong) or None
 
@@ -156,6 +180,14 @@ def _headers(text: str | None) -> Mapping[str, str]:
 
 def _failure(text: str | None) -> Failure | None:
     return None if text is None else read_failure(text)
+
+
+def _unique(text: str | None) -> UniqueKey | None:
+    return None if text is None else read_unique(text)
+
+
+def _limits(text: str | None) -> tuple[str, ...]:
+    return () if text is None else read_limits(text)
 
 
 def _moment_or_none(value: int | None) -> datetime | None:

@@ -2,7 +2,7 @@
 
 An operation is a function of a transaction. It may run more than once (a group that failed is run
 again one by one), so it keeps what it learns in its return value only. It never begins, commits
-or rolls back; the lane does.
+or rolls back; the clerk does.
 """
 
 import sqlite3
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tenure.clock import Clock
 from tenure.drivers.sqlite.encoding import micros
 from tenure.drivers.sqlite.statements import statement
+from tenure.standing import Limit
 
 __all__ = ["Operation", "Row", "Transaction"]
 
@@ -23,6 +24,7 @@ Operation = Callable[["Transaction"], R]
 _ADD = statement("totals_add")
 _NEWEST = statement("newest_seq")
 _GONE_ANY = statement("gone_any")
+_LIMITS = statement("limits_all")
 
 
 class Transaction:
@@ -32,6 +34,7 @@ class Transaction:
         "_clock",
         "_connection",
         "_gone",
+        "_limits",
         "_moved",
         "_newest",
         "_now",
@@ -46,6 +49,7 @@ class Transaction:
         self._now: int | None = None
         self._newest: int | None = None
         self._gone: bool | None = None
+        self._limits: list[Limit] | None = None
         self._moved: dict[tuple[str, int], int] = {}
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -88,6 +92,19 @@ class Transaction:
     def deleted_some(self) -> None:
         """Note that this transaction has added to the deleted ids."""
         self._gone = True
+
+    def limits(self) -> Sequence[Limit]:
+        """The limits, by key: few, so read once for a group, when the first job asks for them."""
+        if self._limits is None:
+            self._limits = [
+                Limit(key=key, per_second=per_second, concurrent=concurrent)
+                for key, per_second, concurrent in self.rows(_LIMITS)
+            ]
+        return self._limits
+
+    def forget_limits(self) -> None:
+        """Note that this transaction has changed the limits."""
+        self._limits = None
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """All rows of a query."""

@@ -87,7 +87,7 @@ class Wakes:
         # SQLite names the log after the file that a symbolic link leads to.
         self._log = None if path is None else f"{os.path.realpath(path)}-wal"
         self._clock = clock
-        self._lock = threading.RLock()  # reentrant for the same reason as in lane.py
+        self._lock = threading.RLock()  # reentrant for the same reason as in clerk.py
         self._watches: dict[asyncio.AbstractEventLoop, _Watch] = {}
 
     def listen(self) -> None:

@@ -1,5 +1,7 @@
 """Checks of `history`: the attempts that did not complete a job, each once, and no more of them."""
 
+from collections.abc import Sequence
+
 from tenure.driver import Capability, Driver
 from tenure.outcomes import Cancelled, Completed, Failed, Outcome, Released, Retried, Snoozed
 from tenure.testing.conformance.builders import (
@@ -24,6 +26,13 @@ _NEWEST = 100
 async def _kept(store: Driver, id: str) -> list[tuple[int, str]]:
     """Attempt and outcome of what the history has, oldest first."""
     return [(past.attempt, past.outcome) for past in await store.history(id)]
+
+
+async def _past(store: Driver, id: str, number: int) -> Sequence[PastAttempt]:
+    """The history, which must be of so many attempts."""
+    history = await store.history(id)
+    expect(len(history), number, f"how many attempts the history of {id!r} has")
+    return history
 
 
 async def _tried(store: Driver, id: str, outcome: Outcome, *, at: float, queue: str = "a") -> Claim:
@@ -73,7 +82,7 @@ async def a_failed_and_a_cancelled_attempt_are_kept(store: Driver) -> None:
     for id, outcome in outcomes.items():
         claimed = await started(store, id)
         await record(store, claimed.hold, outcome, now=after(5))
-        (past,) = await store.history(id)
+        (past,) = await _past(store, id, 1)
         seen = past.attempt, past.serial, past.started_at, past.ended_at, past.worker
         right = 1, claimed.hold.serial, after(0), after(5), "worker-1"
         expect(seen, right, f"the attempt of the {id} job")
@@ -87,7 +96,7 @@ async def an_attempt_whose_lease_ran_out_is_kept_as_stalled(store: Driver) -> No
     await store.reclaim(10, [0.0], now=after(LEASE))
     await claim_one(store, "a", now=after(40), worker="another")
     await store.reclaim(10, [0.0], now=after(200))
-    first, second = await store.history("a")
+    first, second = await _past(store, "a", 2)
     seen = first.attempt, first.outcome, first.kind, first.worker
     expect(seen, (1, "stalled", "stalled", "worker-1"), "the first attempt")
     expect((first.started_at, first.ended_at), (after(0), after(LEASE)), "its claim and end")
@@ -178,7 +187,7 @@ async def a_history_survives_a_manual_retry(store: Driver) -> None:
     expect(list(await store.retry([ManualRetry("a")], now=after(2))), [Answer.DONE], "retry")
     await _tried(store, "a", _RETRIED, at=3)
     expect(await _kept(store, "a"), [(1, "failed"), (1, "retried")], "the history")
-    first, second = await store.history("a")
+    first, second = await _past(store, "a", 2)
     expect(second.serial - first.serial, 1, "the growth of the serial over the retry")
 
 

@@ -4,7 +4,7 @@
 -- Out: the jobs as they are now. RETURNING has no order: the caller sorts.
 -- Each queue is read priority by priority, so that jobs due later at a better priority cost one
 -- probe instead of being read past. Jobs that others are about to claim or write are skipped. An
--- empty claim writes nothing.
+-- empty claim writes nothing. Unique keys are touched only for jobs whose start gives theirs back.
 CREATE OR REPLACE FUNCTION {schema}.claim(
     p_queues text[], p_limits integer[], p_limit integer, p_token text, p_worker text,
     p_lease double precision, p_max_bytes bigint, p_now timestamptz
@@ -14,6 +14,8 @@ DECLARE
     v_left integer := p_limit;
     v_bytes bigint := p_max_bytes;
     v_taken bigint[] := '{}';
+    v_keys text[] := '{}';  -- those that the start gives back, and whose they are
+    v_key_ids text[] := '{}';
     v_room integer;
     v_priority integer;
     v_job record;
@@ -29,7 +31,9 @@ BEGIN
             v_priority := {schema}.priority_below(p_queues[q], v_priority);
             EXIT WHEN v_priority IS NULL;
             FOR v_job IN
-                SELECT j.seq, octet_length(j.payload) AS size
+                SELECT
+                    j.seq, octet_length(j.payload) AS size, j.id,
+                    CASE j.key_until WHEN 'started' THEN j.key END AS key
                 FROM {schema}.jobs AS j
                 WHERE j.state = 0 AND j.queue = p_queues[q] AND j.priority = v_priority
                     AND j.run_at <= v_now
@@ -42,10 +46,17 @@ BEGIN
                 v_taken := v_taken || v_job.seq;
                 v_left := v_left - 1;
                 v_room := v_room - 1;
+                IF v_job.key IS NOT NULL THEN
+                    v_keys := v_keys || v_job.key;
+                    v_key_ids := v_key_ids || v_job.id;
+                END IF;
             END LOOP;
         END LOOP;
     END LOOP;
 
+    IF v_keys <> '{}' THEN
+        PERFORM {schema}.free(v_keys, v_key_ids);
+    END IF;
     IF v_taken <> '{}' THEN
         RETURN QUERY UPDATE {schema}.jobs AS j
         SET state = 2,
@@ -54,6 +65,7 @@ BEGIN
             attempt = least(j.attempt, 2147483646) + 1,
             token = p_token,
             worker = p_worker,
+            claimed_at = v_now,
             lease = p_lease,
             lease_until = v_now + p_lease * interval '1 second',
             updated_at = v_now

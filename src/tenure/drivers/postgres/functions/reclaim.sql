@@ -2,7 +2,7 @@
 -- In: how many at most; the delays by stalls before, the last for all later ones; the holds to
 --     restrict to, as three arrays, or NULLs; now or NULL for the server's.
 -- Out: the holds that this ended.
--- Rows that somebody else has locked are about to be settled or extended: skipped.
+-- Each goes into the history of its job. Rows that somebody else has locked are about to be settled or extended: skipped.
 CREATE OR REPLACE FUNCTION {schema}.reclaim(
     p_limit integer, p_delays double precision[], p_ids text[], p_serials bigint[],
     p_tokens text[], p_now timestamptz
@@ -28,9 +28,13 @@ BEGIN
             stalls = least(v_job.stalls, 2147483646) + 1,
             run_at = v_now
                 + p_delays[least(v_job.stalls, cardinality(p_delays) - 1) + 1] * interval '1 second',
-            token = NULL, worker = NULL, lease = NULL, lease_until = NULL,
+            token = NULL, worker = NULL, claimed_at = NULL, lease = NULL, lease_until = NULL,
             updated_at = v_now
         WHERE j.seq = v_job.seq;
+        PERFORM {schema}.remember(ARRAY[ROW(
+            NULL, v_job.seq, v_job.serial, coalesce(v_job.claimed_at, v_now), v_now, v_job.attempt,
+            v_job.worker, '{"outcome":"stalled","kind":"stalled","message":""}'
+        )::{schema}.history]);
         id := v_job.id;
         serial := v_job.serial;
         token := v_job.token;

@@ -1,8 +1,9 @@
 -- Settles holds, each where it is current.
 -- In: one array for each column, equally long, no id twice: the holds; the state that the outcome
 --     leads to; the starts it gives back (0 or 1); whether it clears the stalls; its delay
---     (NULL: the job keeps its due time); its error, its result, its name. Now, or NULL for the
---     server's.
+--     (NULL: the job keeps its due time); its error, its result, its name. Then, for those that belong
+--     in the history of their job, its id and how the attempt ended; NULLs where there are none. Now,
+--     or NULL for the server's.
 -- Out: NULL where all were applied; else for each item 0 applied, 1 repeated, 2 fenced, 3 unknown.
 -- The places of the arrays are looked up by id. A join with unnest() would be walked over the index
 -- of the running jobs, which the planner takes for nearly empty: quadratic. So is array_position(),
@@ -12,7 +13,7 @@
 CREATE OR REPLACE FUNCTION {schema}.record(
     p_ids text[], p_serials bigint[], p_tokens text[], p_states smallint[], p_back smallint[],
     p_clears boolean[], p_delays double precision[], p_errors text[], p_results bytea[],
-    p_names text[], p_now timestamptz
+    p_names text[], p_tried_ids text[], p_tried text[], p_now timestamptz
 ) RETURNS smallint[] LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -21,7 +22,25 @@ DECLARE
         FROM unnest(p_ids) WITH ORDINALITY AS n (id, place)
     );
     v_applied text[];
+    v_keys text[];  -- those of jobs that have ended, and whose they are; NULL for none
+    v_key_ids text[];
+    v_past {schema}.history[];
 BEGIN
+    IF p_tried_ids IS NOT NULL THEN
+        -- Looked at before: who made a hold, and when, is gone with it. As long as the hold is
+        -- current, none of that changes.
+        v_past := ARRAY(
+            SELECT ROW(
+                NULL, j.seq, j.serial, coalesce(j.claimed_at, v_now), v_now, j.attempt, j.worker,
+                n.how
+            )::{schema}.history
+            FROM unnest(p_tried_ids, p_tried) AS n (id, how)
+            JOIN {schema}.jobs AS j ON j.id = n.id
+            WHERE j.serial = p_serials[(v_places -> j.id)::integer]
+                AND j.token = p_tokens[(v_places -> j.id)::integer]
+        );
+    END IF;
+
     WITH settled AS (
         UPDATE {schema}.jobs AS j
         SET (state, attempt, stalls, run_at, finished_at, error, result, settled_outcome) = (
@@ -44,19 +63,34 @@ BEGIN
             ),
             settled_serial = j.serial,
             settled_token = j.token,
-            token = NULL, worker = NULL, lease = NULL, lease_until = NULL,
+            token = NULL, worker = NULL, claimed_at = NULL, lease = NULL, lease_until = NULL,
             cancel_requested = false,
             updated_at = v_now
         WHERE j.id = ANY (p_ids)
             AND j.serial = p_serials[(v_places -> j.id)::integer]
             AND j.token = p_tokens[(v_places -> j.id)::integer]
-        RETURNING j.id, j.queue, j.state
+        RETURNING j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key
     ), counted AS (
         INSERT INTO {schema}.differences (queue, state, n)
         SELECT s.queue, s.state, count(*) FROM settled AS s WHERE s.state >= 3
         GROUP BY s.queue, s.state
     )
-    SELECT array_agg(s.id) INTO v_applied FROM settled AS s;
+    SELECT
+        array_agg(s.id),
+        array_agg(s.key) FILTER (WHERE s.key IS NOT NULL),
+        array_agg(s.id) FILTER (WHERE s.key IS NOT NULL)
+    INTO v_applied, v_keys, v_key_ids
+    FROM settled AS s;
+
+    IF v_keys IS NOT NULL THEN
+        PERFORM {schema}.free(v_keys, v_key_ids);
+    END IF;
+    IF cardinality(v_past) > 0 THEN
+        PERFORM {schema}.remember(ARRAY(
+            SELECT p FROM unnest(v_past) AS p
+            WHERE EXISTS (SELECT FROM {schema}.jobs AS j WHERE j.seq = p.job AND j.id = ANY (v_applied))
+        ));
+    END IF;
 
     IF cardinality(v_applied) = cardinality(p_ids) THEN
         RETURN NULL;

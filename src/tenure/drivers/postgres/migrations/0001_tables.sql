@@ -7,18 +7,23 @@
 CREATE TABLE {schema}.version (version integer NOT NULL);
 
 -- seq is the order of arrival and the key: a random or textual key is several times slower and gets
--- worse with size. The hold (token, lease_until, lease, worker) is NULL unless the job is
+-- worse with size. The hold (token, lease_until, lease, worker, claimed_at) is NULL unless the job is
 -- processing, so that a token that matches proves the state; settled_* is the last hold that was
 -- settled, kept apart from it.
 --
 -- headers and error are JSON as text: the jsonb type refuses NUL characters, and nobody searches
 -- in them here.
+--
+-- key is the unique key that the job was dispatched with, NULL for most; key_until, key_mode,
+-- key_period and key_max_wait say how it is to be held (`UniqueKey`), and never change. Who holds
+-- it is in the table keys.
 CREATE TABLE {schema}.jobs (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     serial bigint NOT NULL DEFAULT 0,
     settled_serial bigint,
     run_at timestamptz NOT NULL,
     lease_until timestamptz,
+    claimed_at timestamptz,
     lease double precision,
     timeout double precision,
     created_at timestamptz NOT NULL,
@@ -27,6 +32,8 @@ CREATE TABLE {schema}.jobs (
     attempt integer NOT NULL DEFAULT 0,
     stalls integer NOT NULL DEFAULT 0,
     priority integer NOT NULL,
+    key_period double precision,
+    key_max_wait double precision,
     max_attempts integer,
     state smallint NOT NULL DEFAULT 0,
     cancel_requested boolean NOT NULL DEFAULT false,
@@ -37,6 +44,9 @@ CREATE TABLE {schema}.jobs (
     worker text,
     settled_token text COLLATE "C",
     settled_outcome text COLLATE "C",
+    key text COLLATE "C",
+    key_until text COLLATE "C",
+    key_mode text COLLATE "C",
     content bytea NOT NULL,
     headers text,
     error text,
@@ -111,6 +121,42 @@ CREATE TABLE {schema}.gone (
 );
 
 CREATE INDEX gone_until ON {schema}.gone (until);
+
+-- The unique keys that are held: by which job, at most until when, and whether as the mark of a
+-- throttle, which stays until then whatever becomes of the job. A row that is still held is locked by
+-- nobody but the end of its job, see functions/free.sql.
+CREATE TABLE {schema}.keys (
+    key text COLLATE "C" PRIMARY KEY,
+    job_id text COLLATE "C" NOT NULL,
+    until timestamptz,
+    throttle boolean NOT NULL
+);
+
+CREATE INDEX keys_until ON {schema}.keys (until) WHERE until IS NOT NULL;
+
+-- The attempts that did not complete their job, gone with it. how is JSON as text (`Tried`).
+CREATE TABLE {schema}.history (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job bigint NOT NULL,  -- its seq: another job under the same id has another one
+    serial bigint NOT NULL,
+    started_at timestamptz NOT NULL,
+    ended_at timestamptz NOT NULL,
+    attempt integer NOT NULL,
+    worker text,
+    how text NOT NULL
+);
+
+CREATE INDEX history_job ON {schema}.history (job, seq);
+
+-- Schedules; last is the newest tick that has passed. What recurs is in definition, for others to read.
+CREATE TABLE {schema}.schedules (
+    id text COLLATE "C" PRIMARY KEY,
+    revision text COLLATE "C" NOT NULL,
+    created_at timestamptz NOT NULL,
+    last timestamptz NOT NULL,
+    paused boolean NOT NULL DEFAULT false,
+    definition bytea NOT NULL
+);
 
 -- What workers say of themselves, for display.
 CREATE TABLE {schema}.workers (

@@ -7,7 +7,9 @@ SELECT
     r.answers,
     c.queue, c.priority, c.run_at, c.seq, c.lease, c.id, c.name, c.state, c.max_attempts, c.timeout,
     c.headers, c.attempt, c.stalls, c.serial, c.created_at, c.updated_at, c.finished_at, c.error,
-    c.result, c.progress, c.cancel_requested, c.payload
-FROM {schema}.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $18) AS r (answers)
-LEFT JOIN LATERAL {schema}.claim($11, $12, $13, $14, $15, $16, $17, $18) AS c
-    ON true
+    c.result, c.progress, c.cancel_requested, c.key, c.key_until, c.key_mode, c.key_period,
+    c.key_max_wait, c.payload
+FROM {schema}.record(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $20
+) AS r (answers)
+LEFT JOIN LATERAL {schema}.claim($13, $14, $15, $16, $17, $18, $19, $20) AS c ON true

@@ -1,3 +1,4 @@
 -- Cancels a waiting job. In: now, seq. Out: nothing.
-UPDATE tenure_jobs SET state = 5, cancel_requested = 0, finished_at = ?1, updated_at = ?1
+UPDATE tenure_jobs SET state = 5, cancel_requested = 0, lane = NULL, finished_at = ?1,
+    updated_at = ?1
 WHERE seq = ?2;

@@ -1,4 +1,4 @@
--- Stores one job, unless its id is stored already.
+-- Stores one job that has no unique key and no limits, unless its id is stored already.
 -- In: the columns below in their order. Out: the row count says whether it was new.
 -- Why DO NOTHING: a repeat of a whole batch is the one conflict that is expected, and then the
 -- caller compares contents. It asks afterwards, so that the usual batch pays for no second look-up.

@@ -3,6 +3,6 @@
 SELECT count(*) FROM (
     SELECT 1
     FROM tenure_jobs INDEXED BY tenure_jobs_ready
-    WHERE state = 0 AND queue = ?1 AND priority = ?2 AND run_at > ?3
+    WHERE state = 0 AND lane IS NULL AND queue = ?1 AND priority = ?2 AND run_at > ?3
     LIMIT ?4
 );

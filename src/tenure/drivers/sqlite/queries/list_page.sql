@@ -5,7 +5,7 @@
 SELECT
     seq, id, name, queue, state, priority, max_attempts, timeout, headers, attempt, stalls,
     serial, run_at, created_at, updated_at, finished_at, error, result, progress,
-    cancel_requested, payload
+    cancel_requested, payload, unique_key, limits
 FROM tenure_jobs {source} AND seq < ?1 AND seq >= ?2
     AND (?3 IS NULL OR state = ?3)
     AND (?4 IS NULL OR queue = ?4)

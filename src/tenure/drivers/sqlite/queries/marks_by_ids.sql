@@ -4,6 +4,6 @@
 -- processing jobs turns quadratic.
 SELECT
     j.seq, j.id, j.queue, j.state, j.run_at, j.attempt, j.stalls, j.serial, j.token,
-    j.cancel_requested, j.settled_serial, j.settled_token, j.settled_outcome
+    j.cancel_requested, j.settled_serial, j.settled_token, j.settled_outcome, j.unique_key, j.limits
 FROM json_each(?1) AS given
 CROSS JOIN tenure_jobs AS j INDEXED BY tenure_jobs_id ON j.id = given.value;

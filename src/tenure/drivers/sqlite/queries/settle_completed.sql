@@ -4,6 +4,6 @@
 UPDATE tenure_jobs
 SET state = 3, stalls = 0, error = NULL, result = ?1, cancel_requested = 0,
     settled_serial = serial, settled_token = token, settled_outcome = ?3,
-    token = NULL, lease_until = NULL, lease = NULL, worker = NULL,
+    token = NULL, lease_until = NULL, lease = NULL, worker = NULL, claimed_at = NULL,
     finished_at = ?2, updated_at = ?2
 WHERE seq = ?4;

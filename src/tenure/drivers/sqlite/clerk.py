@@ -20,14 +20,14 @@ from tenure.drivers.sqlite.replies import Call, deliver
 from tenure.drivers.sqlite.transaction import Transaction
 from tenure.errors import RuntimeUnavailable, StoreUnavailable
 
-__all__ = ["Lane"]
+__all__ = ["Clerk"]
 
 _GROUP = 256
 _SNAPSHOT = "SELECT 1 FROM sqlite_master LIMIT 1"
 _logger = logging.getLogger("tenure.sqlite")
 
 
-class Lane:
+class Clerk:
     """Takes calls from any thread; its own thread starts with the first."""
 
     def __init__(
@@ -47,8 +47,8 @@ class Lane:
         self._reading = begin == "BEGIN"
         self._gate = Gate()
         self._patience = Patience(settings.busy_timeout, self._gate)
-        # Reentrant: the collector may drop an engine, and so stop its lanes, in any thread at any
-        # point, also in this lane's own while it holds this.
+        # Reentrant: the collector may drop an engine, and so stop its clerks, in any thread at any
+        # point, also in this clerk's own while it holds this.
         self._ready = threading.Condition(threading.RLock())
         self._urgent: deque[Call] = deque()
         self._waiting: deque[Call] = deque()
@@ -94,13 +94,13 @@ class Lane:
         if self._thread is not None:
             self._thread.join()
 
-    # --- in the lane's own thread ---------------------------------------------------------------
+    # --- in the clerk's own thread --------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             while calls := self._take():
                 self._serve(calls)
-                del calls  # an idle lane keeps nobody's results alive
+                del calls  # an idle clerk keeps nobody's results alive
         finally:
             self._disconnect()
             self._finish()

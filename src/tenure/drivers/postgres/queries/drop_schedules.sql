@@ -1,0 +1,2 @@
+-- See functions/drop_schedules.sql.
+SELECT {schema}.drop_schedules($1)

@@ -1,0 +1,6 @@
+-- All schedules, by id. In: now or NULL for the server's.
+-- Out: now in every row, and the schedule; one row without a schedule for none.
+SELECT n.now, s.id, s.revision, s.definition, s.created_at, s.last, s.paused
+FROM (SELECT coalesce($1::timestamptz, clock_timestamp())) AS n (now)
+LEFT JOIN {schema}.schedules AS s ON true
+ORDER BY s.id
