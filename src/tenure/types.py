@@ -390,7 +390,7 @@ def content_digest(job: NewJob, key: bytes = b"") -> bytes:
     A store keeps it beside the id, so that a repeated dispatch is told from another job under the
     same id even after the job was moved, retried or deleted. Eight bytes do not hold a payload, but
     who guesses one can confirm the guess by them, and sees which jobs are alike. So where payloads
-    are encrypted it is made with a secret `key`: then it shows only who is alike.
+    are encrypted it is made with a secret `key`: then it shows only which are alike.
     """
     if job.content is not None:
         return job.content
