@@ -57,6 +57,7 @@ from tenure.events import (
     TicksSkipped,
 )
 from tenure.fernet import Fernet
+from tenure.history import PastAttempt
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
@@ -78,6 +79,7 @@ from tenure.schedules import Schedule
 from tenure.standing import (
     Fired,
     Limit,
+    Missed,
     NewSchedule,
     ScheduleRecord,
     Schedules,
@@ -100,11 +102,9 @@ from tenure.types import (
     JobFilter,
     Kept,
     ManualRetry,
-    Missed,
     Move,
     NewJob,
     Page,
-    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,

@@ -5,10 +5,11 @@ from typing import Any
 
 from tenure.answering import may_exist
 from tenure.errors import InvalidConfiguration, JobNotFound
+from tenure.history import PastAttempt
 from tenure.opened import Opened
 from tenure.selecting import selected
 from tenure.states import State
-from tenure.types import Counts, Job, Page, PastAttempt
+from tenure.types import Counts, Job, Page
 from tenure.view import decoded
 
 __all__ = ["Inspection"]

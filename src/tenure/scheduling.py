@@ -28,8 +28,8 @@ from tenure.schedules import (
     read_definition,
     written_definition,
 )
-from tenure.standing import NewSchedule, ScheduleRecord
-from tenure.types import Missed, NewJob
+from tenure.standing import Missed, NewSchedule, ScheduleRecord
+from tenure.types import NewJob
 from tenure.view import value_of
 
 __all__ = ["Scheduling"]

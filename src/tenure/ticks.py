@@ -20,7 +20,7 @@ from typing import Protocol, assert_never
 
 from msgspec import Struct
 
-from tenure.types import Missed
+from tenure.standing import Missed
 
 __all__ = ["GRACE", "MOST_COUNTED", "MOST_FIRED", "Due", "Recurring", "due"]
 

@@ -33,7 +33,6 @@ __all__ = [
     "Move",
     "NewJob",
     "Page",
-    "PastAttempt",
     "QueueLimit",
     "Recorded",
     "Retention",
@@ -131,24 +130,6 @@ class Job(Struct, Generic[P], frozen=True, kw_only=True):
     cancel_requested: bool
     unique: UniqueKey | None = None
     limits: tuple[str, ...] = ()
-
-
-class PastAttempt(Struct, frozen=True, kw_only=True):
-    """One attempt that did not complete its job.
-
-    `outcome` is `retried`, `failed`, `cancelled`, or `stalled` (its lease ran out). `started_at` is
-    when it was claimed, by the store's clock, as `ended_at`; `worker` the id of the worker's run.
-    `kind` and `message` are those of the failure, the message cut to 1,000 characters.
-    """
-
-    attempt: int
-    serial: int
-    outcome: str
-    started_at: datetime
-    ended_at: datetime
-    worker: str
-    kind: str = ""
-    message: str = ""
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
@@ -356,18 +337,6 @@ class Retention(Struct, frozen=True, kw_only=True):
     completed_count: int | None = 100_000
     failed: float | None = 14 * 24 * 3600.0
     cancelled: float | None = 14 * 24 * 3600.0
-
-
-class Missed(StrEnum):
-    """What becomes of a schedule's missed ticks: those that are more than 60 s late.
-
-    `skip`: nothing is run for them. `once`: one run stands for all of them. `all`: each is run, in
-    order, the newest 1,000 at most.
-    """
-
-    SKIP = "skip"
-    ONCE = "once"
-    ALL = "all"
 
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):
