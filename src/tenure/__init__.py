@@ -112,6 +112,7 @@ from tenure.types import (
     WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
+from tenure.version import VERSION
 from tenure.worker import Worker
 
 __all__ = [
@@ -217,7 +218,7 @@ __all__ = [
     "migrate",
 ]
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def _present() -> None:
@@ -229,4 +230,4 @@ def _present() -> None:
 
 
 _present()
-del _present
+del VERSION, _present

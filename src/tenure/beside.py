@@ -154,7 +154,7 @@ class Beside:
     # --- presence -------------------------------------------------------------------------------
 
     async def report(self, worker: WorkerInfo, ttl: float) -> None:
-        """Show a worker for `ttl` seconds; a newer report of the same id replaces it."""
+        """Show a worker for `ttl` seconds, 0: no more; a newer report of its id replaces it."""
         raise Unsupported("report")
 
     async def workers(self) -> Sequence[WorkerInfo]:

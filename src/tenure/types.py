@@ -340,7 +340,10 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself, for display only; nothing depends on it."""
+    """What a worker says of itself, for display only; nothing depends on it.
+
+    `running` counts its handlers, `jobs` names up to 20 of their jobs; `version` is that of tenure.
+    """
 
     id: str
     name: str | None
@@ -351,6 +354,9 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     running: int
     started_at: datetime
     seen_at: datetime
+    jobs: tuple[str, ...] = ()
+    version: str = ""
+    python: str = ""
 
 
 def content_digest(job: NewJob, key: bytes = b"") -> bytes:
