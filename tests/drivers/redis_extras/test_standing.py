@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tenure.drivers.redis import RedisDriver
-from tenure.outcomes import Completed, Failed, Retried
+from tenure.outcomes import Completed, Failed, Outcome, Retried
 from tenure.standing import Limit
 from tenure.types import Enqueued, Held, JobFilter, NewJob, Retention, UniqueKey
 from tests.drivers.redis_extras.support import FAILURE, claim, jobs, opened, request
@@ -118,10 +118,10 @@ async def test_a_damaged_record_keeps_no_place_and_no_key(redis_server: RedisSer
             for job_id in ("u", "limited-0", "limited-2"):
                 client.hset("{standing-damage}:marks", job_id, b"rubbish")
         for turn in range(4):
-            claims = {claimed.job.id: claimed for claimed in await claim(driver)}
-            assert f"limited-{turn}" in claims
-            assert (claims[f"limited-{turn}"].damage is not None) == (turn in (0, 2))
-            await driver.record([(claimed.hold, Failed(FAILURE)) for claimed in claims.values()])
+            found = {claimed.job.id: claimed for claimed in await claim(driver)}
+            assert f"limited-{turn}" in found
+            assert (found[f"limited-{turn}"].damage is not None) == (turn in (0, 2))
+            await driver.record([(claimed.hold, Failed(FAILURE)) for claimed in found.values()])
         again = NewJob(id="u2", name="work", unique=unique)
         assert list(await driver.enqueue([again])) == [Enqueued.CREATED]
         await claim(driver)
@@ -170,7 +170,7 @@ async def test_keys_limits_and_histories_leave_nothing_behind(redis_server: Redi
             job = NewJob(id=f"u-{turn}", name="work", unique=unique, limits=("j", "k"))
             await driver.enqueue([job, *limited(3, prefix=f"{turn}")], now=now)
             claims = await claim(driver, now=now)
-            ends = [Retried(0.0, FAILURE), Failed(FAILURE), Completed()]
+            ends: list[Outcome] = [Retried(0.0, FAILURE), Failed(FAILURE), Completed()]
             await driver.record([(c.hold, ends[n % 3]) for n, c in enumerate(claims)], now=now)
         later = T0 + timedelta(days=1)
         await driver.purge(JobFilter(), 10_000, now=later)
