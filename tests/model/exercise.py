@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from tenure.driver import Capability, Driver, RecordItem
+from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, Schedules, Tick
 from tenure.states import State
 from tenure.types import (
@@ -23,7 +24,6 @@ from tenure.types import (
     JobFilter,
     Kept,
     NewJob,
-    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,
