@@ -71,7 +71,9 @@ class Beside:
         """Delete up to `limit` finished jobs beyond their retention; return how many.
 
         Also drops the traces of deleted ids that are older than a minute. A job that ended less
-        than a minute ago is never pruned.
+        than a minute ago is never pruned. Called every second: what the completed jobs of a queue
+        are, in number and bytes, is to be known without a look at each of them. Of jobs that ended
+        at the same instant the later arrival is the newer.
         """
         raise Unsupported("prune")
 

@@ -326,15 +326,17 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long finished jobs are kept: ages in seconds, and how many completed ones of a queue.
+    """How long finished jobs are kept: ages in seconds, and how much the completed ones may be.
 
-    `completed` 24 hours or the newest `completed_count` of each queue, whichever is less; `failed`
-    and `cancelled` 14 days. None keeps without that bound. Nothing that ended within the last
-    minute is deleted.
+    `completed` 24 hours, the newest `completed_count` of each queue, or the newest of each queue
+    that have no more than `completed_bytes` (1 GiB) of payload and result in all, as stored:
+    whichever is least. `failed` and `cancelled` 14 days. None keeps without that bound. Nothing
+    that ended within the last minute is deleted.
     """
 
     completed: float | None = 24 * 3600.0
     completed_count: int | None = 100_000
+    completed_bytes: int | None = 1024**3
     failed: float | None = 14 * 24 * 3600.0
     cancelled: float | None = 14 * 24 * 3600.0
 

@@ -285,6 +285,7 @@ def retained(retention: Retention) -> list[Argument]:
     return [
         *("" if age is None else span(age) for age in ages),
         _or_empty(retention.completed_count),
+        _or_empty(retention.completed_bytes),
     ]
 
 

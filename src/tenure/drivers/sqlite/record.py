@@ -95,6 +95,8 @@ class _Recording:
             self._completed.append((outcome.result, self._now, digest, mark.seq))
             mark.state = COMPLETED
             self._transaction.moved(mark.queue, PROCESSING, COMPLETED)
+            # Nothing but a completion stores a result, so that the mark's size is the payload's.
+            self._transaction.kept(mark.queue, mark.size + len(outcome.result or b""))
             return
         after = settle(
             outcome,
