@@ -36,7 +36,7 @@ __all__ = ["FAILURE", "OUTCOMES", "claim", "jobs", "opened", "request", "step", 
 
 FAILURE = Failure(kind="error", message="no", at=datetime(2030, 1, 1, tzinfo=UTC), attempt=1)
 OUTCOMES: list[Outcome] = [
-    Completed(b"1"),
+    Completed(b"1" * 100),
     Completed(),
     Failed(FAILURE),
     Cancelled("asked"),
@@ -99,6 +99,7 @@ async def step(
                     name="work",
                     queue=chance.choice(["default", "other"]),
                     priority=chance.choice([0, 0, 5]),
+                    payload=b"p" * 25 * int(job_id.removeprefix("job-")),
                 )
                 for job_id in set(some)
             ]
@@ -119,3 +120,4 @@ async def step(
             await driver.purge(JobFilter(queue="a"), 1, now=now)
         case _:
             await driver.prune(Retention(completed=60.0, completed_count=2), 3, now=now)
+            await driver.prune(Retention(completed_bytes=1000), 2, now=now)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,16 @@ from tenure.drivers.redis import scripts
 from tenure.errors import StoreError
 from tenure.outcomes import Completed
 from tenure.states import State
-from tenure.types import JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention, WorkerInfo
+from tenure.types import (
+    Job,
+    JobFilter,
+    ManualRetry,
+    Move,
+    NewJob,
+    QueueLimit,
+    Retention,
+    WorkerInfo,
+)
 from tests.drivers.redis_extras.support import OUTCOMES, claim, jobs, opened, request, step
 from tests.servers.redis import RedisServer
 
@@ -167,6 +176,8 @@ async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, s
     }
     with redis_server.client() as client:
         assert client.hgetall(f"{{{namespace}}}:totals") == expected
+        weights = client.hgetall(f"{{{namespace}}}:bytes")
+        assert {key.decode(): int(n) for key, n in weights.items()} == weighed(stored)
         places = {
             key.decode().partition("}:")[2]: client.zcard(key)
             for key in client.keys(f"{{{namespace}}}:*")
@@ -179,6 +190,15 @@ async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, s
         }
     assert sum(places.values()) == len(stored)
     assert levels == {place for place in places if place.startswith("ready:")}
+
+
+def weighed(jobs: Iterable[Job[bytes]]) -> dict[str, int]:
+    """The bytes of completed jobs by queue, where there are any."""
+    weights: Counter[str] = Counter()
+    for job in jobs:
+        if job.state is State.COMPLETED:
+            weights[job.queue] += len(job.payload) + len(job.result or b"")
+    return dict(+weights)
 
 
 async def test_a_store_that_was_used_leaves_a_bounded_number_of_keys(

@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from tenure.drivers.redis.client import Argument
+from tenure.history import Tried, tried
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -20,9 +21,7 @@ from tenure.outcomes import (
     Released,
     Retried,
     Snoozed,
-    Tried,
     outcome_digest,
-    tried,
 )
 from tenure.standing import Limit, NewSchedule, Tick
 from tenure.states import State
@@ -292,6 +291,7 @@ def retained(retention: Retention) -> list[Argument]:
     return [
         *("" if age is None else span(age) for age in ages),
         _or_empty(retention.completed_count),
+        _or_empty(retention.completed_bytes),
     ]
 
 

@@ -69,10 +69,13 @@ BEGIN
         WHERE j.id = ANY (p_ids)
             AND j.serial = p_serials[(v_places -> j.id)::integer]
             AND j.token = p_tokens[(v_places -> j.id)::integer]
-        RETURNING j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key
+        RETURNING j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key,
+            -- What the head of a value says of its length; a large one is not fetched.
+            CASE WHEN j.state = 3 THEN octet_length(j.payload)::bigint
+                + coalesce(octet_length(j.result), 0) ELSE 0 END AS size
     ), counted AS (
-        INSERT INTO {schema}.differences (queue, state, n)
-        SELECT s.queue, s.state, count(*) FROM settled AS s WHERE s.state >= 3
+        INSERT INTO {schema}.differences (queue, state, n, bytes)
+        SELECT s.queue, s.state, count(*), sum(s.size) FROM settled AS s WHERE s.state >= 3
         GROUP BY s.queue, s.state
     )
     SELECT

@@ -19,6 +19,7 @@ local base = string.sub(KEYS[1], 1, -7)
 local MARKS, JOBS = base .. 'marks', base .. 'jobs'
 local ERRORS, RESULTS, PROGRESS = base .. 'errors', base .. 'results', base .. 'progress'
 local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. 'totals'
+local BYTES = base .. 'bytes' -- of each queue: of payload and result of its completed jobs
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
 -- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. The hold's
@@ -57,6 +58,7 @@ local NOW_TEXT = int(NOW)
 local batches, order = {}, {}
 local left_ready = {} -- ready keys that lost a member: their level may be empty now
 local counted = {} -- queue -> state -> change of its total
+local weighed = {} -- queue -> change of the bytes of its completed jobs
 local woken = {}
 
 -- The arguments that are gathered for one command on one key; append to it, then flush.
@@ -90,6 +92,10 @@ local function count(state, queue, change)
     states[state] = (states[state] or 0) + change
 end
 
+local function weigh(queue, change)
+    weighed[queue] = (weighed[queue] or 0) + change
+end
+
 local function wake(queue)
     woken[queue] = true
 end
@@ -113,11 +119,20 @@ local function write_levels()
 end
 
 local function write_totals()
+    for queue, change in pairs(weighed) do
+        if change ~= 0 and call('HINCRBY', BYTES, queue, int(change)) <= 0 then
+            call('HDEL', BYTES, queue)
+        end
+    end
+    weighed = {}
     for queue, states in pairs(counted) do
         for state, change in pairs(states) do
             local field = int(state) .. queue
             if change ~= 0 and call('HINCRBY', TOTALS, field, int(change)) == 0 then
                 call('HDEL', TOTALS, field) -- a queue that was used once leaves nothing
+                if state == COMPLETED then
+                    call('HDEL', BYTES, queue) -- nor what a damaged job left there
+                end
             end
         end
     end
