@@ -105,9 +105,11 @@ async def age_of_the_oldest(site: Site, ids: list[str]) -> timedelta:
     return site.clock.now() - min(job.run_at for job in jobs)
 
 
-@pytest.mark.parametrize("queues", [["hi", "lo"], {"hi": 5, "lo": 1}], ids=["shares", "weights"])
+@pytest.mark.parametrize(
+    ("queues", "weight"), [(["hi", "lo"], 1), ({"hi": 5, "lo": 1}, 5)], ids=["shares", "weights"]
+)
 async def test_by_default_a_queue_gets_its_share_whatever_waits_in_another(
-    open_site: Opening, queues: Any
+    open_site: Opening, queues: Any, weight: int
 ) -> None:
     """Within ten seconds; also where the crowd was there long before."""
     async with open_site() as site:
@@ -119,7 +121,6 @@ async def test_by_default_a_queue_gets_its_share_whatever_waits_in_another(
                 await crowd.dispatch("lo", LOW)
                 before = crowd.started["hi"]
                 await served(crowd, "lo", LOW, seconds=10.0)
-                weight = queues["hi"] if isinstance(queues, dict) else 1
                 # As many in the meantime as its weight says, and what was claimed at both ends.
                 assert crowd.started["hi"] - before <= weight * LOW + 4 * (weight + 2)
             await served(crowd, "hi", len(crowd.ids) - LOW)

@@ -27,7 +27,8 @@ class Watched:
 
     def __init__(self, queue: tenure.Queue, options: Mapping[str, Any]) -> None:
         observers = [self._observe, *options.get("observers", ())]
-        self.worker = tenure.Worker(queue, **{**options, "observers": observers})
+        settings: dict[str, Any] = {**options, "observers": observers}
+        self.worker = tenure.Worker(queue, **settings)
         self.worker.register(CANARY, _canary)
         self.register = self.worker.register
         self.serves: str = next(iter(options.get("queues", ["default"])))
