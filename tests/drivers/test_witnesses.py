@@ -38,6 +38,7 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
         "a_settled_hold_is_known_over_a_reclaim",
     },
     w.AnyOutcomeRepeats: {"a_settled_hold_takes_no_other_outcome"},
+    w.ReportsOutlastTheirTime: {"a_worker_that_reports_for_no_time_is_shown_no_more"},
     w.ProgressNotFenced: {"progress_is_stored_under_the_current_hold_only"},
     w.ClaimInTwoSteps: {
         "several_workers_claiming_at_once_get_each_job_once",

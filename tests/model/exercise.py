@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from tenure.driver import Capability, Driver, RecordItem
+from tenure.history import PastAttempt
+from tenure.standing import Fired, Limit, Schedules, Tick
 from tenure.states import State
 from tenure.types import (
     Answer,
@@ -16,6 +18,7 @@ from tenure.types import (
     Enqueued,
     Exchanged,
     Expired,
+    Held,
     Hold,
     Job,
     JobFilter,
@@ -24,15 +27,21 @@ from tenure.types import (
     QueueLimit,
     Recorded,
     Retention,
+    UniqueKey,
 )
-from tests.model.ledger import Ledger, View, beyond, counted
+from tests.model.counting import beyond, counted
+from tests.model.ledger import Ledger, View
 from tests.model.pair import Call, Pair
 from tests.model.subjects import Subject
-from tests.model.values import T0
+from tests.model.values import KEYS, T0, undated
 
 __all__ = ["Exercise", "matches", "repeated"]
 
-NEEDED = frozenset(Capability) - {Capability.NAMES, Capability.SHARED, Capability.WITHIN}
+# What a driver may lack, and is then not asked; and what the model does not know.
+_OPTIONAL = {Capability.LIMITS, Capability.UNIQUE, Capability.HISTORY, Capability.SCHEDULES}
+NEEDED = (
+    frozenset(Capability) - _OPTIONAL - {Capability.NAMES, Capability.SHARED, Capability.WITHIN}
+)
 
 EVERYTHING = 1000
 LAST = T0 + timedelta(days=58_500)  # past every `at` that the values have
@@ -52,23 +61,29 @@ _SETTLED_AT_ONCE = frozenset(
         "move",
         "pause",
         "progress",
+        "fire",
     ]
 )
 
 
 class Exercise:
-    """Two stores and the ledger, at one instant after the other."""
+    """Two stores and the ledger, at one instant after the other.
+
+    What is said of a period, or of a rate, needs a clock that is never set back: `steady` says
+    which of both this exercise has.
+    """
 
     def __init__(self, subject: Subject, reference: Driver) -> None:
         self.pair = Pair(subject, reference)
-        assert self.pair.tested.capabilities >= NEEDED
+        self.capabilities = self.pair.tested.capabilities
+        assert self.capabilities >= NEEDED
+        self.steady = True
         self.ledger = Ledger()
         self.now = T0
         self.view: View = {}
         self.dispatched: dict[str, NewJob] = {}
         self.claimed: list[Hold] = []
         self._tokens = 0
-        self._gone: set[str] = set()
         self._retired: frozenset[str] = frozenset()
 
     # --- how a call is made ---------------------------------------------------------------------
@@ -117,18 +132,40 @@ class Exercise:
             token=f"token-{self._tokens}",
             queues=queues,
             limit=limit,
-            worker="worker",
+            worker=f"worker-{self._tokens % 3}",
             lease=lease,
             max_bytes=most,
         )
 
+    def revision(self) -> str:
+        """One that no schedule had before."""
+        self._tokens += 1
+        return f"revision-{self._tokens}"
+
     def usable(self, jobs: Sequence[NewJob]) -> list[NewJob]:
-        """Those whose ids are not of the time before the clock was set back."""
-        return [job for job in jobs if job.id not in self._retired]
+        """Those whose ids are not of the time before the clock was set back, as they may be."""
+        return [self._fitting(job) for job in jobs if job.id not in self._retired]
+
+    def usable_ticks(self, ticks: Sequence[Tick]) -> list[Tick]:
+        """The ticks, without the jobs that are not usable."""
+        jobs = {job.id: job for job in self.usable([tick.job for tick in ticks if tick.job])}
+        return [replace(tick, job=tick.job and jobs.get(tick.job.id)) for tick in ticks]
+
+    def _fitting(self, job: NewJob) -> NewJob:
+        """The job without what the driver lacks, and without dates where the clock is not true."""
+        if Capability.LIMITS not in self.capabilities:
+            job = replace(job, limits=())
+        if Capability.UNIQUE not in self.capabilities:
+            job = replace(job, unique=None)
+        return job if self.steady else undated(job)
+
+    def fitting_limit(self, limit: Limit) -> Limit:
+        """The limit without a rate where the clock is not true."""
+        return limit if self.steady else replace(limit, per_second=None, concurrent=1)
 
     def set_back(self, seconds: float) -> None:
         """How long a deleted id is known depends on a true clock: those are used no more."""
-        self._retired = frozenset(self._gone)
+        self._retired = frozenset(self.ledger.gone)
         self.now -= timedelta(seconds=seconds)
 
     def end_everything(self) -> None:
@@ -139,6 +176,95 @@ class Exercise:
         self.now += timedelta(minutes=2)
         self.make(Call("prune", (Retention(completed=0, failed=0, cancelled=0), EVERYTHING)))
         assert self.view == {}, "I16: a finished job outlives its retention"
+        if Capability.HISTORY in self.capabilities:
+            self.ledger.histories.touched |= self.dispatched.keys()
+            self.check_histories()
+        if Capability.SCHEDULES in self.capabilities:
+            self.make(Call("drop_schedules", (list(self.ledger.schedules.schedules),)))
+            self.check_schedules()
+        self._end_keys()
+
+    def _end_keys(self) -> None:
+        """I16: nobody holds a key, and nobody counts against a limit."""
+        limited = Capability.LIMITS in self.capabilities
+        for key in [*self.ledger.limits.limits] if limited else []:
+            self.make(Call("drop_limit", (key,)))
+        for key in KEYS if limited else []:
+            self.make(Call("put_limit", (Limit(key=key, concurrent=1, per_second=1),)))
+        jobs = [
+            NewJob(
+                id=f"last-{n}", name="work", queue="last", unique=UniqueKey(key=key), limits=(key,)
+            )
+            for n, key in enumerate(KEYS)
+        ]
+        self.make(Call("enqueue", ([self._fitting(job) for job in jobs],)))
+        assert list(self.view) == [job.id for job in jobs], "I16: a key outlives its job"
+        request = self.request((QueueLimit("last", len(jobs)),), len(jobs), 60.0)
+        self.make(Call("claim", (request,)))
+        assert len(self.ledger.holds) == len(jobs), "I16: a place of a limit outlives its hold"
+
+    # --- what is compared after each step -------------------------------------------------------
+
+    def check_keys(self) -> None:
+        """I8: who holds each key, which a batch asks that is refused for a duplicate in it."""
+        if not self.view or Capability.UNIQUE not in self.capabilities:
+            return
+        asking = [
+            NewJob(id=f"asks-{n}", unique=UniqueKey(key=key), name="asks")
+            for n, key in enumerate(KEYS)
+        ]
+        known = next(iter(self.view))
+        duplicate = replace(self.ledger.accepted[known], name="another content")
+        answers: Sequence[Enqueued | Held] = self.pair.ask(
+            Call("enqueue", ([*asking, duplicate],)), self.now
+        )
+        assert answers[-1] is Enqueued.DUPLICATE
+        found = {
+            key: answer if isinstance(answer, Held) else None
+            for key, answer in zip(KEYS, answers, strict=False)
+        }
+        self.ledger.keys.check_answers(found, self.view, self.now)
+
+    def check_histories(self) -> None:
+        """Of the jobs whose history this step may have changed."""
+        touched, self.ledger.histories.touched = self.ledger.histories.touched, set()
+        for job_id in sorted(touched) if Capability.HISTORY in self.capabilities else []:
+            self.check_history(job_id)
+
+    def check_history(self, job_id: str) -> None:
+        found: Sequence[PastAttempt] = self.pair.ask(Call("history", (job_id,)), None)
+        self.ledger.histories.check(job_id, found)
+
+    def check_limits(self) -> None:
+        found: Sequence[Limit] = self.pair.ask(Call("limits"), None)
+        assert list(found) == [limit for _, limit in sorted(self.ledger.limits.limits.items())]
+
+    def check_schedules(self) -> None:
+        found: Schedules = self.pair.ask(Call("schedules"), self.now)
+        assert found.now == self.now
+        self.ledger.schedules.check(found.items)
+
+    def check_next_due(self, queues: Sequence[str]) -> None:
+        """The earliest instant; once there is a rate, at which there is something, or before."""
+        call = Call("next_due", (queues,))
+        found: list[datetime | None] = [self.pair.of_tested(call, self.now)]
+        found.append(self.pair.of_reference(call, self.now))
+        waiting = [job for job in self.view.values() if job.queue in queues]
+        if not self.ledger.limits.rated:
+            times = [
+                job.run_at
+                for job in waiting
+                if job.state is State.PENDING and job.queue not in self.ledger.paused
+            ]
+            right = min((time for time in times if time > self.now), default=None)
+            assert found == [right, right], "next_due"
+            return
+        latest = self.ledger.next_due(waiting, self.now)
+        for due in found:
+            assert due is None or due > self.now, "next_due is later than now"
+            assert latest is None or (due is not None and due <= latest), "next_due is too late"
+
+    # --- one call -------------------------------------------------------------------------------
 
     def _once(self, call: Call) -> None:
         match call:
@@ -156,11 +282,14 @@ class Exercise:
                 self.ledger.extended(holds, kept, lease, self.now)
             case Call("reclaim", (limit, _), {"only": only}):
                 self._reclaim(call, limit, only)
+            case Call("retry", (items,)):
+                done: Sequence[Answer] = self.pair.ask(call, self.now)
+                self.ledger.retried(items, done, self.view, self.now)
             case Call("delete", (ids,)):
                 answers: Sequence[Answer] = self.pair.ask(call, self.now)
                 assert len(answers) == len(ids)
-                done = {i for i, a in zip(ids, answers, strict=True) if a is Answer.DONE}
-                self._forget(sorted(done))
+                gone = {i for i, a in zip(ids, answers, strict=True) if a is Answer.DONE}
+                self.ledger.deleted(sorted(gone), self.now)
             case Call("purge", (which, limit)):
                 self._remove(
                     call, limit, [job for job in self.view.values() if _may_go(job, which)]
@@ -171,30 +300,41 @@ class Exercise:
             case Call("pause", (queue, paused)):
                 self.pair.ask(call, None)
                 (self.ledger.paused.add if paused else self.ledger.paused.discard)(queue)
+            case Call("put_limit", (limit,)):
+                self.pair.ask(call, None)
+                self.ledger.limits.put(limit)
+            case Call("drop_limit", (key,)):
+                there: bool = self.pair.ask(call, None)
+                assert there == (self.ledger.limits.limits.pop(key, None) is not None)
+            case Call("put_schedules", (new,)):
+                self.pair.ask(call, self.now)
+                self.ledger.schedules.put(new, self.now)
+            case Call("drop_schedules", (ids,)):
+                self.ledger.schedules.dropped(ids, self.pair.ask(call, None))
+            case Call("pause_schedule", (id, paused)):
+                known: bool = self.pair.ask(call, self.now)
+                self.ledger.schedules.paused(id, paused, known, self.now)
+            case Call("fire", (ticks,)):
+                self._fire(call, ticks)
             case _:
                 self.pair.ask(call, self.now)
 
     def _enqueue(self, call: Call, jobs: Sequence[NewJob]) -> None:
-        answers: Sequence[Enqueued] = self.pair.ask(call, self.now)
-        self.ledger.enqueued(jobs, answers, self.view)
-        stored = self.pair.view()
-        new = [job for job in jobs if job.id in stored and job.id not in self.view]
-        if Enqueued.DUPLICATE in answers:
-            assert stored == self.view, "I15: a refused batch left a trace"
-        else:
-            missing = {job.id for job in jobs} - stored.keys()
-            assert missing <= self._gone, "I5: what was accepted is not stored"
-        arrived = list(stored)[len(self.view) :]
-        assert arrived == [job.id for job in new], "I11: arrival is the order of the batch"
-        for job in new:
-            self.ledger.appeared(job)
-            self.dispatched[job.id] = job
-            assert stored[job.id].run_at == _due(job, self.now)
+        answers: Sequence[Enqueued | Held] = self.pair.ask(call, self.now)
+        self.ledger.enqueued(jobs, answers, self.view, self.pair.view(), self.now)
+        if Enqueued.DUPLICATE not in answers:
+            self.dispatched |= {job.id: job for job in jobs if job.id not in self.dispatched}
+
+    def _fire(self, call: Call, ticks: Sequence[Tick]) -> None:
+        answers: Sequence[Fired] = self.pair.ask(call, self.now)
+        self.ledger.fired(ticks, answers, self.view, self.pair.view(), self.now)
+        jobs = [tick.job for tick in ticks if tick.job is not None]
+        self.dispatched |= {job.id: job for job in jobs if job.id not in self.dispatched}
 
     def _record(self, call: Call, items: Sequence[RecordItem]) -> None:
         answers: Sequence[Recorded] = self.pair.ask(call, self.now)
         after = self.pair.view()
-        self.ledger.recorded(items, answers, self.view, after)
+        self.ledger.recorded(items, answers, self.view, after, self.now)
         if Recorded.APPLIED not in answers:
             assert after == self.view, "I3: a write that was not applied changed something"
 
@@ -207,7 +347,7 @@ class Exercise:
         assert answer.error is None
         self.pair.same(answer.recorded, answers, "the outcomes of an exchange")
         self.pair.same(answer.claims, claims, "the claims of an exchange")
-        self.ledger.recorded(items, answer.recorded, self.view, recorded)
+        self.ledger.recorded(items, answer.recorded, self.view, recorded, self.now)
         self._claimed(request, answer.claims, recorded)
 
     def _claimed(self, request: ClaimRequest, claims: Sequence[Claim], before: View) -> None:
@@ -233,11 +373,7 @@ class Exercise:
         kinds = Counter(map(_kind, doomed))
         assert Counter(_kind(self.view[key]) for key in gone) <= kinds, f"{call.operation}: which"
         self.pair.of_reference(Call("delete", (gone,)), self.now)
-        self._forget(gone)
-
-    def _forget(self, gone: Sequence[str]) -> None:
-        self.ledger.deleted(gone)
-        self._gone |= set(gone)
+        self.ledger.deleted(gone, self.now)
 
 
 _KEEP_ALL = Retention(completed=None, completed_count=None, failed=None, cancelled=None)
@@ -247,10 +383,6 @@ def repeated(call: Call) -> Call:
     """The call as it is sent again: a claim asks for what its token holds already."""
     again = [replace(a, again=True) if isinstance(a, ClaimRequest) else a for a in call.arguments]
     return with_changes(call, arguments=tuple(again))
-
-
-def _due(job: NewJob, now: datetime) -> datetime:
-    return job.at or now + timedelta(seconds=job.delay or 0.0)
 
 
 def _kind(job: Job[bytes]) -> tuple[str, State, datetime | None]:

@@ -14,7 +14,7 @@ PAGES = [
     README,
     *(
         ROOT / "docs" / page
-        for page in ("control.md", "encryption.md", "schedules.md", "transactions.md")
+        for page in ("control.md", "encryption.md", "limits.md", "schedules.md", "transactions.md")
     ),
 ]
 

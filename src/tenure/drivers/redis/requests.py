@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from tenure.drivers.redis.client import Argument
+from tenure.history import Tried, tried
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -20,9 +21,7 @@ from tenure.outcomes import (
     Released,
     Retried,
     Snoozed,
-    Tried,
     outcome_digest,
-    tried,
 )
 from tenure.standing import Limit, NewSchedule, Tick
 from tenure.states import State

@@ -18,7 +18,8 @@ from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle, tried
+from tenure.history import tried
+from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle
 from tenure.states import TERMINAL
 from tenure.types import Hold, Recorded
 
