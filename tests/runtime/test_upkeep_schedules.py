@@ -108,6 +108,17 @@ async def test_skipped_instants_are_told_of_once_however_many_others_are_fired()
         assert [(event.skipped, event.until) for event in events] == [(24, first)]
 
 
+async def test_a_worker_that_polls_rarely_misses_no_instant_of_a_new_schedule() -> None:
+    """An instant that a worker could have run is not skipped as if there had been none."""
+    async with open_world() as world:
+        worker, starts = counting(world)
+        async with running(worker):
+            await world.advance(1.0)
+            await world.queue.schedule("s", "@every 20s", "tick")
+            await world.advance(125.0)
+        assert len(starts) == 6
+
+
 async def test_a_changed_definition_leaves_no_instants_of_the_old_one() -> None:
     async with open_world() as world:
         worker, starts = counting(world, strict=False)
