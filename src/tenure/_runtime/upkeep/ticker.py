@@ -62,16 +62,20 @@ class Ticker:
 
     async def turn(self) -> float:
         """Fire what is due; the seconds until something may be again."""
+        fired = False
         try:
             if self._stale_in() <= 0:
                 await self._look()
             for ticks, of in self._batches(self._gather()):
                 self._judge(ticks, of, await self._driver.fire(ticks))
+            fired = True
         except QueueError as error:
             self._reporter.report(error)
-            self._known.clear()  # what was in the call may have passed, or not
-            self._forget_look()
             return self._backoff.pause()
+        finally:
+            if not fired:  # what was in the call may have passed, or not
+                self._known.clear()
+                self._forget_look()
         self._backoff.reset()
         return self._rest()
 
