@@ -249,6 +249,21 @@ async def test_a_damaged_running_job_holds_others_until_the_next_prune_only(tmp_
         assert [claimed.job.id for claimed in await claim(driver)] == ["limited-1"]
 
 
+async def test_holds_are_counted_anew_only_where_a_prune_has_time(tmp_path: Path) -> None:
+    """While there is more to delete the next call follows at once, and each would count them."""
+    path = tmp_path / "jobs.db"
+    later = NOW + timedelta(hours=1)
+    async with opened(path) as driver:
+        await driver.enqueue([*jobs(2), *limited(1)], now=NOW)
+        claims = await driver.claim(request("t"), now=NOW)
+        ended = [(claimed.hold, Completed()) for claimed in claims if not claimed.job.limits]
+        await driver.record(ended, now=NOW)
+        ask(path, "UPDATE tenure_holds SET n = 7")
+        for left in (7, 7, 1):
+            await driver.prune(Retention(completed=60.0), 1, now=later)
+            assert ask(path, "SELECT n FROM tenure_holds") == [(left,)]
+
+
 @pytest.mark.parametrize("refused", ["limited-1", "job-0"])
 async def test_a_claim_half_that_fails_has_taken_nothing(tmp_path: Path, refused: str) -> None:
     """I15, I2: the outcomes of the exchange stand."""

@@ -83,7 +83,6 @@ def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[i
     def run(transaction: Transaction) -> int:
         instant = transaction.time(now)
         transaction.execute(_GONE_FORGET, (instant, _FORGOTTEN_AT_ONCE))
-        limits.mend(transaction, instant)
         unique.forget(transaction, instant, _FORGOTTEN_AT_ONCE)
         transaction.execute(_TOTALS_FORGET)
         pruning = _Pruning(transaction, instant, limit)
@@ -98,6 +97,8 @@ def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[i
                     size=_beyond(size - gone.size, retention.completed_bytes),
                 )
                 pruning.oldest(queue, surplus)
+        if pruning.left > 0:  # there is time: the next call does not follow at once
+            limits.mend(transaction, instant)
         return limit - pruning.left
 
     return run

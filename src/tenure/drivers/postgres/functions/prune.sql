@@ -4,7 +4,8 @@
 --     most, now or NULL for the server's. Out: how many were deleted.
 -- A job that ended less than a minute ago stays. Rows that somebody else has locked are skipped, so
 -- that several pruners share the work instead of waiting for each other. Also drops the traces of
--- deleted ids that are older than a minute, and unique keys whose time is over, and counts holds anew.
+-- deleted ids that are older than a minute, and unique keys whose time is over. A call that has found
+-- no more to delete counts holds anew.
 CREATE OR REPLACE FUNCTION {schema}.prune(
     p_completed double precision, p_failed double precision, p_cancelled double precision,
     p_completed_count bigint, p_completed_bytes bigint, p_limit integer, p_now timestamptz
@@ -23,9 +24,6 @@ BEGIN
     DELETE FROM {schema}.keys WHERE key = ANY (ARRAY(
         SELECT key FROM {schema}.keys WHERE until <= v_now LIMIT 10000 FOR UPDATE SKIP LOCKED
     ));
-    IF EXISTS (SELECT FROM {schema}.holds) OR EXISTS (SELECT FROM {schema}.claims) THEN
-        PERFORM {schema}.mend_holds(v_now);
-    END IF;
     FOR v_line IN SELECT * FROM {schema}.ended() LOOP
         EXIT WHEN v_left <= 0;
         v_removed := 0;
@@ -49,5 +47,11 @@ BEGIN
             );
         END IF;
     END LOOP;
+    -- There is time, and the right that it takes stops claims of jobs with limits until the commit.
+    IF v_left > 0 AND (
+        EXISTS (SELECT FROM {schema}.holds) OR EXISTS (SELECT FROM {schema}.claims)
+    ) THEN
+        PERFORM {schema}.mend_holds(v_now);
+    END IF;
     RETURN p_limit - v_left;
 END $$;
