@@ -208,6 +208,7 @@ class Exercise:
     def check_keys(self) -> None:
         """I8: who holds each key, which a batch asks that is refused for a duplicate in it."""
         if not self.view or Capability.UNIQUE not in self.capabilities:
+            self.settle()
             return
         asking = [
             NewJob(id=f"asks-{n}", unique=UniqueKey(key=key), name="asks")
@@ -219,6 +220,7 @@ class Exercise:
             Call("enqueue", ([*asking, duplicate],)), self.now
         )
         assert answers[-1] is Enqueued.DUPLICATE
+        assert self.pair.view() == self.view, "I15: a refused batch left a trace"
         found = {
             key: answer if isinstance(answer, Held) else None
             for key, answer in zip(KEYS, answers, strict=False)

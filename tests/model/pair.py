@@ -78,7 +78,8 @@ class Pair:
 
     def same(self, got: Any, right: Any, what: str) -> None:
         """Both answers say the same, as far as the contract says it."""
-        assert plain(got) == plain(right), f"{what} differ from the reference"
+        one, other = plain(got), plain(right)
+        assert one == other, f"{what} differ from the reference: {one}, and not {other}"
 
     # --- views ----------------------------------------------------------------------------------
 
