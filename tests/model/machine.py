@@ -26,7 +26,8 @@ from tenure.driver import Driver, RecordItem
 from tenure.outcomes import Outcome
 from tenure.types import Hold, Job, JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention
 from tests.model import values as v
-from tests.model.exercise import EVERYTHING, PLENTY, Exercise, matches, repeated
+from tests.model.calling import PLENTY, matches, repeated
+from tests.model.exercise import EVERYTHING, Exercise
 from tests.model.pair import Call
 from tests.model.subjects import Subject
 
