@@ -94,24 +94,27 @@ class Exercise(Calls):
         self.ledger.schedules.check(found.items)
 
     def check_next_due(self, queues: Sequence[str]) -> None:
-        """The earliest instant; once there is a rate, at which there is something, or before."""
+        """The earliest instant; where jobs have keys, one at which there is something, or before.
+
+        A job behind a due one of the same queue, priority and keys need not be looked at.
+        """
         call = Call("next_due", (queues,))
         found: list[datetime | None] = [self.pair.of_tested(call, self.now)]
         found.append(self.pair.of_reference(call, self.now))
-        waiting = [job for job in self.view.values() if job.queue in queues]
-        if not self.ledger.limits.rated:
-            times = [
-                job.run_at
-                for job in waiting
-                if job.state is State.PENDING and job.queue not in self.ledger.paused
-            ]
-            right = min((time for time in times if time > self.now), default=None)
-            assert found == [right, right], "next_due"
-            return
+        waiting = [
+            job
+            for job in self.view.values()
+            if job.queue in queues and job.queue not in self.ledger.paused
+            if job.state is State.PENDING
+        ]
         latest = self.ledger.next_due(waiting, self.now)
-        for due in found:
-            assert due is None or due > self.now, "next_due is later than now"
-            assert latest is None or (due is not None and due <= latest), "next_due is too late"
+        if any(job.limits for job in waiting):
+            for due in found:
+                assert due is None or due > self.now, f"next_due is not after now: {due}"
+                early = latest is None or (due is not None and due <= latest)
+                assert early, f"next_due is too late: {due}, and not {latest}"
+        else:
+            assert found == [latest, latest], f"next_due: {found}, and not {latest}"
 
     # --- at the end -----------------------------------------------------------------------------
 

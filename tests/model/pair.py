@@ -3,7 +3,7 @@
 Compares what the contract promises of an answer, and nothing more. What it leaves free: how long a
 page of `list` is; which queues without jobs `counts` names; the order of reclaimed holds whose
 leases ended at the same instant; which jobs a purge or prune with a limit takes first; whether a
-repeated claim that finds what it held takes new jobs too; and once there is a rate, how early
+repeated claim that finds what it held takes new jobs too; and where jobs have keys, how early
 `next_due` may be.
 """
 
