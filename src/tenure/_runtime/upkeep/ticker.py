@@ -176,7 +176,7 @@ class Ticker:
                 self._forget_look()  # another was first, or the clocks disagree
                 known.wake = known.record.last
                 continue
-            if found.skipped and tick.previous == known.record.last:
+            if found.skipped and tick.instant == (found.fire[0] if found.fire else found.passed):
                 self._reporter.emit(
                     TicksSkipped(
                         schedule_id=tick.schedule_id,
