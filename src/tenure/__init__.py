@@ -57,6 +57,7 @@ from tenure.events import (
     TicksSkipped,
 )
 from tenure.fernet import Fernet
+from tenure.history import PastAttempt
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
@@ -78,6 +79,7 @@ from tenure.schedules import Schedule
 from tenure.standing import (
     Fired,
     Limit,
+    Missed,
     NewSchedule,
     ScheduleRecord,
     Schedules,
@@ -100,11 +102,9 @@ from tenure.types import (
     JobFilter,
     Kept,
     ManualRetry,
-    Missed,
     Move,
     NewJob,
     Page,
-    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,
@@ -112,6 +112,7 @@ from tenure.types import (
     WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
+from tenure.version import VERSION
 from tenure.worker import Worker
 
 __all__ = [
@@ -217,7 +218,7 @@ __all__ = [
     "migrate",
 ]
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def _present() -> None:
@@ -229,4 +230,4 @@ def _present() -> None:
 
 
 _present()
-del _present
+del VERSION, _present

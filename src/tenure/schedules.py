@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from tenure.cron import Recurrence, parse
 from tenure.errors import SerializationError
-from tenure.standing import ScheduleRecord
-from tenure.types import NO_HEADERS, Missed, NewJob, UniqueKey
+from tenure.standing import Missed, ScheduleRecord
+from tenure.types import NO_HEADERS, NewJob, UniqueKey
 
 __all__ = ["Definition", "Schedule", "job_of_tick", "read_definition", "written_definition"]
 

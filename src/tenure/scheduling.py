@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tenure.call import Call, new_job
-from tenure.codec import opened, sealed
+from tenure.codec import SEAL, opened, sealed
 from tenure.cron import parse
 from tenure.driver import Capability, Driver
 from tenure.errors import (
@@ -28,8 +28,8 @@ from tenure.schedules import (
     read_definition,
     written_definition,
 )
-from tenure.standing import NewSchedule, ScheduleRecord
-from tenure.types import Missed, NewJob
+from tenure.standing import Missed, NewSchedule, ScheduleRecord
+from tenure.types import NewJob
 from tenure.view import value_of
 
 __all__ = ["Scheduling"]
@@ -107,7 +107,7 @@ class Scheduling(Opened):
         if self.codec is not None:
             # Encoded differently each time: the store cannot see that it is the same one.
             for record in (await driver.schedules()).items:
-                if record.id == schedule_id and _plain(record, self.codec) == definition:
+                if record.id == schedule_id and _unsealed(record, self.codec) == definition:
                     return
             definition = replace(definition, payload=sealed(definition.payload, self.codec))
         new = NewSchedule(
@@ -170,10 +170,15 @@ def _missed(value: object) -> Missed:
     raise InvalidConfiguration("missed", value, f"must be one of {', '.join(Missed)}")
 
 
-def _plain(record: ScheduleRecord, codec: PayloadCodec) -> Definition | None:
-    """The definition with its payload decoded; None where it cannot be read here."""
+def _unsealed(record: ScheduleRecord, codec: PayloadCodec) -> Definition | None:
+    """The definition with its payload decoded; None where it cannot be read here.
+
+    None also for one that is stored in plain, from before there was a codec: it is not left so.
+    """
     try:
         definition = read_definition(record.definition)
+        if not definition.payload.startswith(SEAL):
+            return None
         return replace(definition, payload=opened(definition.payload, codec))
     except SerializationError:
         return None

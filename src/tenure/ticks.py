@@ -1,8 +1,8 @@
 """Which ticks of a schedule are due, and what becomes of those that were missed. Pure.
 
 The rule. A tick is *due* when it is later than the last one that was dealt with, and not later than
-now. A due tick is *missed* when it is more than 60 s late. Those that are not are fired, each, oldest
-first, so that a worker that was held up for a moment loses none. Missed ones come before them:
+now. A due tick is *missed* when it is more than 60 s late. Those that are not are fired, each,
+oldest first, so that a worker that was held up for a moment loses none. Missed ones come first:
 
 - `Missed.SKIP`: all are skipped.
 - `Missed.ONCE`: the newest of them is fired, however late; it stands for the others.
@@ -20,7 +20,7 @@ from typing import Protocol, assert_never
 
 from msgspec import Struct
 
-from tenure.types import Missed
+from tenure.standing import Missed
 
 __all__ = ["GRACE", "MOST_COUNTED", "MOST_FIRED", "Due", "Recurring", "due"]
 
@@ -62,18 +62,17 @@ def due(
     Costs little where little is due. Ticks between `last` and now are counted one by one, up to
     the bound, so ask no more often than at `wake`.
     """
-    ticks = takewhile(lambda tick: tick > last, recurrence.back(now, anchor))  # newest first
-    newest = next(ticks, None)
+    unseen = takewhile(lambda tick: tick > last, recurrence.back(now, anchor))  # newest first
+    newest = next(unseen, None)
     if newest is None:
         wake = recurrence.following(last, anchor)
         return Due(fire=(), skipped=0, capped=False, passed=None, wake=wake)
-    ticks = chain([newest], ticks)
     fire: list[datetime] = []
-    for late in ticks:
-        if now - late > GRACE:
-            ticks = chain([late], ticks)
-            break
-        fire.append(late)
+    tick: datetime | None = newest
+    while tick is not None and now - tick <= GRACE:
+        fire.append(tick)
+        tick = next(unseen, None)
+    ticks = unseen if tick is None else chain([tick], unseen)
     match missed:
         case Missed.SKIP:
             pass

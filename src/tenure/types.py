@@ -33,7 +33,6 @@ __all__ = [
     "Move",
     "NewJob",
     "Page",
-    "PastAttempt",
     "QueueLimit",
     "Recorded",
     "Retention",
@@ -131,24 +130,6 @@ class Job(Struct, Generic[P], frozen=True, kw_only=True):
     cancel_requested: bool
     unique: UniqueKey | None = None
     limits: tuple[str, ...] = ()
-
-
-class PastAttempt(Struct, frozen=True, kw_only=True):
-    """One attempt that did not complete its job.
-
-    `outcome` is `retried`, `failed`, `cancelled`, or `stalled` (its lease ran out). `started_at` is
-    when it was claimed, by the store's clock, as `ended_at`; `worker` the id of the worker's run.
-    `kind` and `message` are those of the failure, the message cut to 1,000 characters.
-    """
-
-    attempt: int
-    serial: int
-    outcome: str
-    started_at: datetime
-    ended_at: datetime
-    worker: str
-    kind: str = ""
-    message: str = ""
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
@@ -345,33 +326,26 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long finished jobs are kept: ages in seconds, and how many completed ones of a queue.
+    """How long finished jobs are kept: ages in seconds, and how much the completed ones may be.
 
-    `completed` 24 hours or the newest `completed_count` of each queue, whichever is less; `failed`
-    and `cancelled` 14 days. None keeps without that bound. Nothing that ended within the last
-    minute is deleted.
+    `completed` 24 hours, the newest `completed_count` of each queue, or the newest of each queue
+    that have no more than `completed_bytes` (1 GiB) of payload and result in all, as stored:
+    whichever is least. `failed` and `cancelled` 14 days. None keeps without that bound. Nothing
+    that ended within the last minute is deleted.
     """
 
     completed: float | None = 24 * 3600.0
     completed_count: int | None = 100_000
+    completed_bytes: int | None = 1024**3
     failed: float | None = 14 * 24 * 3600.0
     cancelled: float | None = 14 * 24 * 3600.0
 
 
-class Missed(StrEnum):
-    """What becomes of a schedule's missed ticks: those that are more than 60 s late.
-
-    `skip`: nothing is run for them. `once`: one run stands for all of them. `all`: each is run, in
-    order, the newest 1,000 at most.
-    """
-
-    SKIP = "skip"
-    ONCE = "once"
-    ALL = "all"
-
-
 class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself, for display only; nothing depends on it."""
+    """What a worker says of itself, for display only; nothing depends on it.
+
+    `running` counts its handlers, `jobs` names up to 20 of their jobs; `version` is that of tenure.
+    """
 
     id: str
     name: str | None
@@ -382,6 +356,9 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     running: int
     started_at: datetime
     seen_at: datetime
+    jobs: tuple[str, ...] = ()
+    version: str = ""
+    python: str = ""
 
 
 def content_digest(job: NewJob, key: bytes = b"") -> bytes:
@@ -390,7 +367,7 @@ def content_digest(job: NewJob, key: bytes = b"") -> bytes:
     A store keeps it beside the id, so that a repeated dispatch is told from another job under the
     same id even after the job was moved, retried or deleted. Eight bytes do not hold a payload, but
     who guesses one can confirm the guess by them, and sees which jobs are alike. So where payloads
-    are encrypted it is made with a secret `key`: then it shows only who is alike.
+    are encrypted it is made with a secret `key`: then it shows only which are alike.
     """
     if job.content is not None:
         return job.content

@@ -325,7 +325,8 @@ def _kept(retention: object) -> Retention:
         age: object = getattr(retention, field)
         if age is not None:
             _not_negative(f"retention.{field}", age)
-    count = retention.completed_count
-    if count is not None:
-        _whole("retention.completed_count", count, 0, 2**53)
+    for field in ("completed_count", "completed_bytes"):
+        number: object = getattr(retention, field)
+        if number is not None:
+            _whole(f"retention.{field}", number, 0, 2**53)
     return retention

@@ -40,6 +40,7 @@ from tenure.types import (
     Page,
     Recorded,
     Retention,
+    WorkerInfo,
 )
 
 _YEARS = timedelta(days=3650)
@@ -792,6 +793,13 @@ class PausedQueuesAreDue(Witness):
             return await super().next_due(queues, now=now)
         finally:
             self._paused = paused
+
+
+class ReportsOutlastTheirTime(Witness):
+    """`report` shows a worker for a minute at least."""
+
+    async def report(self, worker: WorkerInfo, ttl: float) -> None:
+        await super().report(worker, max(60.0, ttl))
 
 
 def _created(job: Job[bytes]) -> datetime:

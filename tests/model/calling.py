@@ -259,13 +259,17 @@ class Calls:
         left = self.pair.view_of_tested()
         gone = [job_id for job_id in self.view if job_id not in left]
         assert len(gone) == number
+        if number == len(doomed):
+            assert set(gone) == {job.id for job in doomed}, f"{call.operation}: which"
         kinds = Counter(map(_kind, doomed))
         assert Counter(_kind(self.view[key]) for key in gone) <= kinds, f"{call.operation}: which"
         self.pair.of_reference(Call("delete", (gone,)), self.now)
         self.ledger.deleted(gone, self.now)
 
 
-_KEEP_ALL = Retention(completed=None, completed_count=None, failed=None, cancelled=None)
+_KEEP_ALL = Retention(
+    completed=None, completed_count=None, completed_bytes=None, failed=None, cancelled=None
+)
 
 
 def repeated(call: Call) -> Call:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from math import inf
 
 from tenure.states import State
 from tenure.types import Counts, Job, Retention
@@ -41,25 +42,32 @@ def _numbers(
 
 
 def beyond(view: View, retention: Retention, now: datetime) -> list[Job[bytes]]:
-    """The finished jobs that the retention no longer keeps.
-
-    Which of several completed jobs is among the newest is not told where they ended at the same
-    instant: others of the same queue, state and end may stand for those given here.
-    """
+    """The finished jobs that the retention no longer keeps; the view is in the order of arrival."""
     ages = {
         State.COMPLETED: retention.completed,
         State.FAILED: retention.failed,
         State.CANCELLED: retention.cancelled,
     }
-    newer: Counter[str] = Counter()
+    number: Counter[str] = Counter()
+    size: Counter[str] = Counter()
     found: list[Job[bytes]] = []
     ended = [(job.finished_at, job) for job in view.values() if job.finished_at is not None]
-    for end, job in sorted(ended, key=lambda entry: entry[0], reverse=True):
+    ended.sort(key=lambda entry: entry[0])  # of those that ended together the order stays
+    for end, job in reversed(ended):
         age = ages[job.state]
         doomed = age is not None and now - end > timedelta(seconds=age)
-        if job.state is State.COMPLETED and retention.completed_count is not None:
-            newer[job.queue] += 1
-            doomed = doomed or newer[job.queue] > retention.completed_count
+        if job.state is State.COMPLETED:
+            number[job.queue] += 1
+            size[job.queue] += len(job.payload) + len(job.result or b"")
+            doomed = (
+                doomed
+                or number[job.queue] > _or_all(retention.completed_count)
+                or size[job.queue] > _or_all(retention.completed_bytes)
+            )
         if doomed and now - end >= _MINUTE:
             found.append(job)
     return found
+
+
+def _or_all(bound: int | None) -> float:
+    return inf if bound is None else bound

@@ -6,18 +6,10 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from tenure.driver import Capability
+from tenure.history import PastAttempt
 from tenure.standing import Limit, Schedules
 from tenure.states import State
-from tenure.types import (
-    Enqueued,
-    Expired,
-    Held,
-    NewJob,
-    PastAttempt,
-    QueueLimit,
-    Retention,
-    UniqueKey,
-)
+from tenure.types import Enqueued, Expired, Held, NewJob, QueueLimit, Retention, UniqueKey
 from tests.model.calling import Calls
 from tests.model.counting import counted
 from tests.model.pair import Call

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tenure.outcomes import Outcome, tried
-from tenure.types import Hold, PastAttempt
+from tenure.history import PastAttempt, tried
+from tenure.outcomes import Outcome
+from tenure.types import Hold
 
 __all__ = ["HistoryLedger"]
 

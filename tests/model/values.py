@@ -216,6 +216,7 @@ RETENTIONS = st.builds(
     Retention,
     completed=_AGES,
     completed_count=st.sampled_from([None, 0, 1, 2]),
+    completed_bytes=st.sampled_from([None, None, 0, 1, 4, 8, 300]),
     failed=_AGES,
     cancelled=_AGES,
 )

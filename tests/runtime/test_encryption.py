@@ -71,14 +71,33 @@ async def test_payload_and_result_are_sealed_in_the_store_and_plain_to_all_other
 
 
 @each_store
-async def test_progress_is_decoded_as_payload_and_result_are(store: str, tmp_path: Path) -> None:
+async def test_progress_and_log_are_sealed_and_go_on_from_attempt_to_attempt(
+    store: str, tmp_path: Path
+) -> None:
+    """The next attempt reads what the one before has left, also after a rotation."""
     async with open_world(store, tmp_path) as world:
-        codec = tenure.Fernet(OLD)
         queue = queue_of(world, OLD)
-        job = await queue.dispatch("echo")
-        [claim] = await world.claim_elsewhere()
-        await world.inner.progress(claim.hold, SEAL + codec.encode(b'{"done":3}'))
-        assert (await queue.get(job.id)).progress == {"done": 3}
+        job = await queue.dispatch("copy", max_attempts=2)
+        for keys in ((OLD,), (NEW, OLD)):
+            worker, _ = worker_of(world, *keys)
+
+            @worker.handler("copy")
+            async def copy(payload: None, job: tenure.RunningJob) -> None:
+                await job.set_progress(job.attempt / 4, "secret note")
+                await job.log(f"secret line {job.attempt}")
+                raise tenure.Retry(after=60)
+
+            async with running(world, worker) as handle:
+                await world.advance(61.0 if keys == (NEW, OLD) else 1.0)
+                assert len(errors_of(handle)) == 1
+        progress: Any = (await queue_of(world, NEW).get(job.id)).progress
+        assert (progress.fraction, progress.note) == (0.5, "secret note")
+        assert [line.text for line in progress.log] == ["secret line 1", "secret line 2"]
+        stored = (await raw(world, job)).progress
+        assert stored is not None
+        assert stored.startswith(SEAL)
+        assert b"secret" not in stored
+        assert (await queue_of(world).get(job.id)).progress == tenure.Damaged(stored)
 
 
 async def test_a_result_of_none_needs_no_codec() -> None:
@@ -224,6 +243,61 @@ async def test_a_job_that_cannot_be_read_here_shows_its_bytes(store: str, tmp_pa
             assert (await queue.get(job.id)).payload == tenure.Damaged(stored.payload)
             [listed] = (await queue.list()).jobs
             assert (listed.name, listed.payload) == ("echo", tenure.Damaged(stored.payload))
+
+
+# --- schedules ----------------------------------------------------------------------------------
+
+
+async def definition(world: World) -> bytes:
+    [record] = (await world.inner.schedules()).items
+    return record.definition
+
+
+@each_store
+async def test_the_payload_of_a_schedule_is_sealed_and_any_worker_fires_it(
+    store: str, tmp_path: Path
+) -> None:
+    """Firing needs no key: what is stored passes on into the jobs."""
+    async with open_world(store, tmp_path) as world:
+        queue = queue_of(world, OLD)
+        shown = await queue.schedule("daily", "@every 60s", "echo", {"to": "ada"})
+        assert shown.payload == {"to": "ada"}
+        assert [each.payload for each in await queue.schedules()] == [{"to": "ada"}]
+        [locked] = await queue_of(world).schedules()
+        assert isinstance(locked.payload, tenure.Damaged)
+        assert locked.payload.raw.startswith(SEAL)
+        ticking = tenure.Worker(queue_of(world), queues=["none"])
+        async with running(world, ticking):
+            await world.advance(61.0)
+        worker, seen = worker_of(world, OLD)
+        await queue.run_schedule("daily")
+        async with running(world, worker):
+            await world.advance(1.0)
+            assert seen == [{"to": "ada"}] * 2
+
+
+@each_store
+async def test_a_schedule_stored_again_is_the_same_though_it_encrypts_differently(
+    store: str, tmp_path: Path
+) -> None:
+    """Called at every start of a program it must not begin anew."""
+    async with open_world(store, tmp_path) as world:
+        await queue_of(world, OLD).schedule("daily", "@every 60s", "echo", {"n": 1})
+        first = await definition(world)
+        for keys in ((OLD,), (NEW, OLD)):
+            await queue_of(world, *keys).schedule("daily", "@every 60s", "echo", {"n": 1})
+            assert await definition(world) == first
+        for priority in (0, 1):
+            before = await definition(world)
+            queue = queue_of(world, OLD)
+            await queue.schedule("daily", "@every 60s", "echo", {"n": 2}, priority=priority)
+            assert await definition(world) != before
+        # One that cannot be read, or is stored in plain, is replaced.
+        for queue in (queue_of(world, NEW), queue_of(world), queue_of(world, OLD)):
+            before = await definition(world)
+            await queue.schedule("daily", "@every 60s", "echo", {"n": 2})
+            assert await definition(world) != before
+        assert (await queue_of(world, OLD).schedules())[0].payload == {"n": 2}
 
 
 # --- a store from before, and repeats -------------------------------------------------------------

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.cron import parse
+from tenure.standing import Missed
 from tenure.ticks import GRACE, MOST_COUNTED, MOST_FIRED, Due, due
-from tenure.types import Missed
 
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

@@ -23,6 +23,7 @@ from tenure.drivers.redis.links import Links
 from tenure.drivers.redis.scripts import Keys, Script, script
 from tenure.drivers.redis.waiting import Waiting
 from tenure.errors import InvalidConfiguration, StoreError
+from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
@@ -41,7 +42,6 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
-    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,

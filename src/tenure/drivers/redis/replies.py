@@ -13,7 +13,7 @@ import msgspec
 
 from tenure.drivers.redis import records
 from tenure.drivers.redis.requests import STATES
-from tenure.outcomes import Tried
+from tenure.history import PastAttempt, Tried
 from tenure.standing import Fired, Limit, ScheduleRecord, Schedules
 from tenure.states import State
 from tenure.types import (
@@ -27,7 +27,6 @@ from tenure.types import (
     Hold,
     Job,
     Kept,
-    PastAttempt,
     Recorded,
     WorkerInfo,
 )

@@ -3,8 +3,11 @@
 A job that is processing is never deleted. Whatever is deleted leaves its id known for a minute.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from datetime import datetime
+
+from msgspec import Struct
 
 from tenure.drivers.sqlite import limits, unique
 from tenure.drivers.sqlite.encoding import (
@@ -20,7 +23,7 @@ from tenure.drivers.sqlite.inspection import source
 from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
-from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.drivers.sqlite.transaction import Operation, Row, Transaction
 from tenure.types import Answer, JobFilter, Retention
 
 __all__ = ["delete", "prune", "purge", "purgeable"]
@@ -63,7 +66,7 @@ def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
         _close_up(transaction, limited, instant)
         unique.free(transaction, [mark.id for mark in doomed if mark.unique_key is not None])
         for mark in doomed:
-            transaction.moved(mark.queue, mark.state, None)
+            _count(transaction, mark.queue, mark.state, _Extent(number=1, size=mark.size))
         return answers
 
     return run
@@ -84,16 +87,31 @@ def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[i
         unique.forget(transaction, instant, _FORGOTTEN_AT_ONCE)
         transaction.execute(_TOTALS_FORGET)
         pruning = _Pruning(transaction, instant, limit)
-        for queue, state, stored in transaction.rows(_TOTALS):
+        for queue, state, number, size in transaction.rows(_TOTALS):
             if state not in ages:
                 continue
             age = ages[state]
-            deleted = 0 if age is None else pruning.older(queue, state, age)
-            if state == COMPLETED and retention.completed_count is not None:
-                pruning.oldest(queue, state, stored - deleted - retention.completed_count)
+            gone = _Extent() if age is None else pruning.older(queue, state, age)
+            if state == COMPLETED:
+                surplus = _Extent(
+                    number=_beyond(number - gone.number, retention.completed_count),
+                    size=_beyond(size - gone.size, retention.completed_bytes),
+                )
+                pruning.oldest(queue, surplus)
         return limit - pruning.left
 
     return run
+
+
+class _Extent(Struct, frozen=True, kw_only=True):
+    """How many jobs, and of how many bytes of payload and result."""
+
+    number: int = 0
+    size: int = 0
+
+
+def _beyond(stored: int, bound: int | None) -> int:
+    return 0 if bound is None else max(0, stored - bound)
 
 
 class _Pruning:
@@ -105,23 +123,37 @@ class _Pruning:
         self._settled = now - _FRESH + 1  # the statement looks before an instant
         self.left = limit
 
-    def older(self, queue: str, state: int, age: float) -> int:
-        """Delete what ended longer than `age` seconds ago; how many."""
-        return self._delete(queue, state, min(self._now - span(age), self._settled), self.left)
+    def older(self, queue: str, state: int, age: float) -> _Extent:
+        """Delete what ended longer than `age` seconds ago; how much."""
+        before = min(self._now - span(age), self._settled)
+        return self._delete(queue, state, self._ended(queue, state, before))
 
-    def oldest(self, queue: str, state: int, surplus: int) -> int:
-        """Delete the `surplus` that ended first; how many."""
-        return self._delete(queue, state, self._settled, min(surplus, self.left))
+    def oldest(self, queue: str, surplus: _Extent) -> None:
+        """Delete the completed jobs that ended first, until so many and so much are gone."""
+        if not (surplus.number or surplus.size):
+            return
+        found: list[Row] = []
+        size = 0
+        # No more is read than what is to go.
+        with closing(self._ended(queue, COMPLETED, self._settled)) as ended:
+            for row in ended:
+                if len(found) >= surplus.number and size >= surplus.size:
+                    break
+                found.append(row)
+                size += row[1]
+        self._delete(queue, COMPLETED, found)
 
-    def _delete(self, queue: str, state: int, before: int, most: int) -> int:
-        if most <= 0:
-            return 0
-        found = self._transaction.rows(_FINISHED_BEFORE, (state, queue, before, most))
-        if found:
-            _remove(self._transaction, [seq for (seq,) in found], self._now)
-            self._transaction.moved(queue, state, None, len(found))
-            self.left -= len(found)
-        return len(found)
+    def _ended(self, queue: str, state: int, before: int) -> Generator[Row]:
+        return self._transaction.each(_FINISHED_BEFORE, (state, queue, before, self.left))
+
+    def _delete(self, queue: str, state: int, found: Iterable[Row]) -> _Extent:
+        rows = list(found)
+        gone = _Extent(number=len(rows), size=sum(size for _, size in rows))
+        if rows:
+            _remove(self._transaction, [seq for seq, _ in rows], self._now)
+            _count(self._transaction, queue, state, gone)
+            self.left -= gone.number
+        return gone
 
 
 def purgeable(which: JobFilter, limit: int) -> Operation[list[int]]:
@@ -143,8 +175,8 @@ def purge(seqs: Sequence[int], which: JobFilter, now: datetime | None) -> Operat
         _remove(transaction, [row[0] for row in rows], instant)
         limited: list[int] = []
         keyed: list[str] = []
-        for seq, queue, state, job_id, keys in rows:
-            transaction.moved(queue, state, None)
+        for seq, queue, state, job_id, keys, size in rows:
+            _count(transaction, queue, state, _Extent(number=1, size=size))
             if job_id is not None:
                 keyed.append(job_id)
             if keys is not None:
@@ -164,6 +196,12 @@ def _close_up(transaction: Transaction, limited: Sequence[int], now: int) -> Non
             lanes.left(seq)
         lanes.finish()
         transaction.wakes |= lanes.exposed
+
+
+def _count(transaction: Transaction, queue: str, state: int, gone: _Extent) -> None:
+    transaction.moved(queue, state, None, gone.number)
+    if state == COMPLETED:
+        transaction.kept(queue, -gone.size)
 
 
 def _match(which: JobFilter) -> tuple[object, ...]:

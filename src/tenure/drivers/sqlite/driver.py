@@ -30,6 +30,7 @@ from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
+from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
@@ -48,7 +49,6 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
-    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,

@@ -40,6 +40,12 @@ for i = 2, #ARGV do
             some_due = some_due or (first[2] and tonumber(first[2]) <= NOW)
         end
         unpaused[#unpaused + 1] = queue
+        if some_due then -- the lane of what could be claimed at once may have others behind
+            local kept = KEPT .. queue
+            consider(tonumber(call(
+                'ZRANGEBYSCORE', kept, '(' .. NOW_TEXT, '+inf', 'WITHSCORES', 'LIMIT', 0, 1
+            )[2]))
+        end
     end
 end
 local rates = call('ZRANGEBYSCORE', FREEING, '(' .. NOW_TEXT, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)

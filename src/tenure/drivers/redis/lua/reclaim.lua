@@ -35,6 +35,10 @@ if ARGV[at] == '*' then
         for i, id in ipairs(ids) do
             if not whole[id] then
                 put('ZREM', LEASES, members[i])
+                local lane = call('HGET', PLACED, id)
+                if lane then -- nor may it keep a place of its keys
+                    lane_changes[#lane_changes + 1] = { 'give_back', lane, members[i] }
+                end
             end
         end
     end

@@ -70,11 +70,13 @@ CREATE INDEX tenure_jobs_finished ON tenure_jobs (state, queue, finished_at)
 -- For listing what went wrong; rare, so cheap.
 CREATE INDEX tenure_jobs_unsuccessful ON tenure_jobs (state) WHERE state IN (4, 5);
 
--- How many jobs are in which state, changed in the transaction that changes the jobs.
+-- How many jobs are in which state, and of how many bytes of payload and result the completed ones
+-- are (0 for other states). Changed in the transaction that changes the jobs.
 CREATE TABLE tenure_totals (
     queue TEXT NOT NULL,
     state INTEGER NOT NULL,
     n INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
     PRIMARY KEY (queue, state)
 ) STRICT, WITHOUT ROWID;
 

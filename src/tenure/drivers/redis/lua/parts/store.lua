@@ -19,6 +19,7 @@ local base = string.sub(KEYS[1], 1, -7)
 local MARKS, JOBS = base .. 'marks', base .. 'jobs'
 local ERRORS, RESULTS, PROGRESS = base .. 'errors', base .. 'results', base .. 'progress'
 local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. 'totals'
+local BYTES = base .. 'bytes' -- of each queue: of payload and result of its completed jobs
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
 -- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. The hold's
@@ -57,6 +58,7 @@ local NOW_TEXT = int(NOW)
 local batches, order = {}, {}
 local left_ready = {} -- ready keys that lost a member: their level may be empty now
 local counted = {} -- queue -> state -> change of its total
+local weighed = {} -- queue -> change of the bytes of its completed jobs
 local woken = {}
 
 -- The arguments that are gathered for one command on one key; append to it, then flush.
@@ -90,6 +92,10 @@ local function count(state, queue, change)
     states[state] = (states[state] or 0) + change
 end
 
+local function weigh(queue, change)
+    weighed[queue] = (weighed[queue] or 0) + change
+end
+
 local function wake(queue)
     woken[queue] = true
 end
@@ -113,11 +119,20 @@ local function write_levels()
 end
 
 local function write_totals()
+    for queue, change in pairs(weighed) do
+        if change ~= 0 and call('HINCRBY', BYTES, queue, int(change)) <= 0 then
+            call('HDEL', BYTES, queue)
+        end
+    end
+    weighed = {}
     for queue, states in pairs(counted) do
         for state, change in pairs(states) do
             local field = int(state) .. queue
             if change ~= 0 and call('HINCRBY', TOTALS, field, int(change)) == 0 then
                 call('HDEL', TOTALS, field) -- a queue that was used once leaves nothing
+                if state == COMPLETED then
+                    call('HDEL', BYTES, queue) -- nor what a damaged job left there
+                end
             end
         end
     end
@@ -166,7 +181,7 @@ end
 
 local function unpacked(packed)
     local mark = listed(pcall(struct.unpack, LAYOUT, packed))
-    if mark and has_tail(mark) then
+    if mark and mark[EXTRAS] ~= 0 and has_tail(mark) then
         local tail = listed(pcall(struct.unpack, TAIL, packed, mark[TAIL_AT]))
         if not tail then
             return nil
@@ -183,7 +198,7 @@ local function pack(m)
         m[SETTLED_TOKEN], #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[WORKER], m[WORKER],
         #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
-    if has_tail(m) then
+    if m[EXTRAS] ~= 0 and has_tail(m) then
         packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
     end
     return packed
@@ -294,7 +309,7 @@ end
 -- Take a job out of the place of its state. `enter` is its counterpart; both keep the totals.
 local function leave(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    local limited = has(mark, HAS_LIMITS)
+    local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
     if state == PENDING and limited then
         change_lane('leave', id, mark)
     elseif state == PENDING then
@@ -314,7 +329,7 @@ end
 
 local function enter(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING and has(mark, HAS_LIMITS) then
+    if state == PENDING and mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS) then
         change_lane('enter', id, mark)
     elseif state == PENDING then
         local key = ready_key(mark[QUEUE], mark[PRIORITY])
@@ -348,7 +363,7 @@ local free_key -- parts/unique.lua has it, which every script that may end a job
 -- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
 local function become(id, mark, state)
     leave(id, mark)
-    if state >= COMPLETED and has(mark, HAS_UNIQUE) then
+    if state >= COMPLETED and mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
         free_key(id, mark)
     end
     mark[STATE] = state
