@@ -128,11 +128,11 @@ class Exercise(Calls):
 
     def _end_keys(self) -> None:
         """I16: nobody holds a key, and nobody counts against a limit."""
-        limited = Capability.LIMITS in self.capabilities
-        for key in [*self.ledger.limits.limits] if limited else []:
-            self.make(Call("drop_limit", (key,)))
-        for key in KEYS if limited else []:
-            self.make(Call("put_limit", (Limit(key=key, concurrent=1, per_second=1),)))
+        if Capability.LIMITS in self.capabilities:
+            for key in list(self.ledger.limits.limits):
+                self.make(Call("drop_limit", (key,)))
+            for key in KEYS:
+                self.make(Call("put_limit", (Limit(key=key, concurrent=1, per_second=1),)))
         jobs = [
             NewJob(
                 id=f"last-{n}", name="work", queue="last", unique=UniqueKey(key=key), limits=(key,)

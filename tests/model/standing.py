@@ -101,8 +101,9 @@ class Model(JobMachine):
     def begin(self, steady: bool, patient: bool, limits: Sequence[Limit], schedules: bool) -> None:
         """Either there are periods and rates, or the clock may be set back."""
         self.exercise.steady, self.patient = steady, patient
-        for limit in limits if _LIMITS(self) else []:
-            self.put_limit(limit, lost=False)
+        if _LIMITS(self):
+            for limit in limits:
+                self.put_limit(limit, lost=False)
         if schedules and _SCHEDULED(self):
             self.put_schedules({"s": b"d"}, lost=False)
 
