@@ -84,9 +84,8 @@ async def claims_and_records(fetch: Fetch, schema: str, seconds: float) -> float
             lease=30.0,
         )
         items: list[RecordItem] = [(claim.hold, tenure.Completed()) for claim in held]
-        exchanged = await record.exchange(runner, items, request, None)
+        _, held = await record.exchange(runner, items, request, None)
         done += len(items)
-        held = exchanged.claims
         if not held:
             break
     return done / (time.perf_counter() - began)

@@ -89,6 +89,25 @@ async def test_missed_instants_are_made_up_for_as_asked(
         assert sum(len(starts) for _, starts in workers) == runs + 1
 
 
+async def test_skipped_instants_are_told_of_once_however_many_others_are_fired() -> None:
+    """The log and the observers are told of an outage, not of each instant after it."""
+    async with open_world() as world:
+        events: list[tenure.TicksSkipped] = []
+
+        def observe(event: object) -> None:
+            if isinstance(event, tenure.TicksSkipped):
+                events.append(event)
+
+        worker, starts = counting(world, observers=[observe])
+        schedule = await world.queue.schedule("s", "@every 10s", "tick")
+        await world.advance(305.0)
+        async with running(worker):
+            await world.advance(1.0)
+        assert len(starts) == 6  # those of the last minute
+        first = schedule.created_at + timedelta(seconds=250)
+        assert [(event.skipped, event.until) for event in events] == [(24, first)]
+
+
 async def test_a_changed_definition_leaves_no_instants_of_the_old_one() -> None:
     async with open_world() as world:
         worker, starts = counting(world, strict=False)

@@ -107,6 +107,11 @@ class JobProgress:
 
     # --- on the event loop ----------------------------------------------------------------------
 
+    @property
+    def awaits_writer(self) -> bool:
+        """Whether the writer was told of something new, and has not left since."""
+        return self._awake
+
     def take(self) -> bytes | None:
         """What is new, to be written; None: the next word wakes the writer again."""
         with self._writer.lock:
@@ -174,7 +179,7 @@ class ProgressWriter:
         codec: PayloadCodec | None,
         reporter: Reporter,
         clock: Clock,
-        spawn: Callable[[Coroutine[object, object, None], str], object],
+        spawn: Callable[[Coroutine[object, object, None], str], "asyncio.Task[None]"],
     ) -> None:
         self.lock = threading.Lock()  # one for all: it is held for the time of a few assignments
         self.clock = clock
@@ -211,7 +216,14 @@ class ProgressWriter:
             progress.give_up()
             progress.left()
         else:
-            self._spawn(self._run(progress), "tenure-progress")
+            task = self._spawn(self._run(progress), "tenure-progress")
+            task.add_done_callback(lambda task: self._never_ran(progress, task))
+
+    def _never_ran(self, progress: JobProgress, task: "asyncio.Task[None]") -> None:
+        """A task that the host cancelled before its first step never came to `_run`."""
+        if task.cancelled() and progress.awaits_writer:
+            progress.give_up()
+            progress.left()
 
     async def _run(self, progress: JobProgress) -> None:
         """Write what is new until nothing is, the last of it as soon as the handler has ended."""

@@ -19,6 +19,7 @@ MANY = 100_000
 BATCH = 16
 
 READY, ID, RUNNING, KEY = "jobs_ready", "jobs_id", "jobs_processing", "jobs_pkey"
+KEPT = "jobs_kept"
 IDS = [f"running-{n}" for n in range(1, BATCH + 1)]
 HOLDS = {"p1": IDS, "p2": [1] * BATCH, "p3": ["t"] * BATCH}
 OUTCOMES = {
@@ -72,7 +73,7 @@ CASES: list[tuple[str, dict[str, Any], set[str], int]] = [
         {RUNNING, KEY},
         300 + 2 * BATCH,
     ),
-    ("counts", {"p1": 1000, "p2": None}, {READY, RUNNING}, 300 + 2 * 1010),
+    ("counts", {"p1": 1000, "p2": None}, {READY, RUNNING, KEPT}, 300 + 2 * 1010),
 ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from tenure.ticks import Due, due
 __all__ = ["Ticker"]
 
 _LOOK = 1.0  # seconds between two looks, where the poll interval is not longer
+_LOOK_FOR_FIRST = 2.0  # and where there are no schedules at all, as in most stores
 _LOOK_EACH = 0.001  # and for each schedule, so that a thousand cost no more than one a millisecond
 _AT_ONCE = 100
 _MOST_BYTES = 4 * 1024 * 1024  # of payload in one call
@@ -109,7 +110,8 @@ class Ticker:
 
     def _stale_in(self) -> float:
         """Seconds until the next look."""
-        interval = max(self._interval, _LOOK_EACH * len(self._known))
+        least = _LOOK_EACH * len(self._known) if self._known else _LOOK_FOR_FIRST
+        interval = max(self._interval, least)
         return self._looked + interval - self._clock.monotonic()
 
     def _now(self) -> datetime:
@@ -174,7 +176,7 @@ class Ticker:
                 self._forget_look()  # another was first, or the clocks disagree
                 known.wake = known.record.last
                 continue
-            if found.skipped and tick.previous == known.record.last:
+            if found.skipped and tick.instant == (found.fire[0] if found.fire else found.passed):
                 self._reporter.emit(
                     TicksSkipped(
                         schedule_id=tick.schedule_id,

@@ -15,18 +15,20 @@ from tenure.drivers.postgres import (
     enqueue,
     inspection,
     leases,
+    limits,
     presence,
     record,
     scheduling,
 )
 from tenure.drivers.postgres.keeper import Keeper
 from tenure.drivers.postgres.options import Options
+from tenure.drivers.postgres.record import Settled
 from tenure.drivers.postgres.session import Session, open_session
 from tenure.drivers.postgres.statements import Statements
 from tenure.drivers.postgres.within import within
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.history import PastAttempt
-from tenure.standing import Fired, NewSchedule, Schedules, Tick
+from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -79,7 +81,6 @@ class PostgresDriver(Driver):
     capabilities = frozenset(Capability) - {
         Capability.NAMES,
         Capability.SHARED,
-        Capability.LIMITS,
     }
 
     def __init__(
@@ -153,9 +154,9 @@ class PostgresDriver(Driver):
         self, items: Sequence[RecordItem], *, now: datetime | None = None
     ) -> Sequence[Recorded]:
         session = self._opened
-        answers = await session.run(record.record(session.pool, items, now))
-        self._recorded(session, items)
-        return answers
+        settled = await session.run(record.record(session.pool, items, now))
+        self._recorded(session, items, settled)
+        return settled.answers
 
     async def exchange(
         self, items: Sequence[RecordItem], request: ClaimRequest, *, now: datetime | None = None
@@ -166,17 +167,17 @@ class PostgresDriver(Driver):
             return await super().exchange(items, request, now=now)
         session = self._opened
         try:
-            answer = await session.run(record.exchange(session.pool, items, request, now))
+            settled, claims = await session.run(record.exchange(session.pool, items, request, now))
         except StoreUnavailable:
             raise
         except StoreError:
             # Nothing was done. In two halves the outcomes are kept if only the claim fails.
             return await super().exchange(items, request, now=now)
-        self._recorded(session, items)
-        return answer
+        self._recorded(session, items, settled)
+        return Exchanged(recorded=tuple(settled.answers), claims=tuple(claims))
 
-    def _recorded(self, session: Session, items: Sequence[RecordItem]) -> None:
-        if record.makes_claimable(items):
+    def _recorded(self, session: Session, items: Sequence[RecordItem], settled: Settled) -> None:
+        if settled.freed or record.makes_claimable(items):
             session.wake()
         if items:
             session.ended()
@@ -194,7 +195,10 @@ class PostgresDriver(Driver):
         self, items: Sequence[RecordItem], connection: object
     ) -> Sequence[Recorded]:
         async with within(connection, self._statements) as transaction:
-            return await record.record(transaction, items, None)
+            settled = await record.record(transaction, items, None)
+            if settled.freed:
+                await transaction.fetch("notify", self._options.channel)
+            return settled.answers
 
     async def extend(
         self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None
@@ -295,6 +299,23 @@ class PostgresDriver(Driver):
     async def counts(self, *, now: datetime | None = None) -> Counts:
         session = self._opened
         return await session.run(inspection.counts(session.pool, now))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    async def put_limit(self, limit: Limit) -> None:
+        session = self._opened
+        await session.run(limits.put(session.pool, limit))
+        session.wake()
+
+    async def drop_limit(self, key: str) -> bool:
+        session = self._opened
+        dropped = await session.run(limits.drop(session.pool, key))
+        session.wake()
+        return dropped
+
+    async def limits(self) -> Sequence[Limit]:
+        session = self._opened
+        return await session.run(limits.look(session.pool))
 
     # --- schedules ------------------------------------------------------------------------------
 

@@ -7,7 +7,14 @@ from tenure.drivers.postgres.encoding import text_of
 from tenure.drivers.postgres.pool import Runner
 from tenure.types import Enqueued, Held, NewJob, content_digest
 
-__all__ = ["arguments", "enqueue", "enqueue_together", "is_plain", "unique_arguments"]
+__all__ = [
+    "arguments",
+    "enqueue",
+    "enqueue_together",
+    "is_plain",
+    "limits_argument",
+    "unique_arguments",
+]
 
 
 async def enqueue(
@@ -21,12 +28,12 @@ async def enqueue(
     if not jobs:
         return []
     if is_plain(jobs):
-        rows = await runner.fetch("enqueue", *arguments(jobs), now)
+        rows = await runner.fetch("enqueue", *arguments(jobs), limits_argument(jobs), now)
         others: list[bool] | None = rows[0][0]
         if others is None:
             return [Enqueued.CREATED] * len(jobs)
         return [Enqueued.DUPLICATE if other else Enqueued.CREATED for other in others]
-    columns = (*arguments(jobs), *unique_arguments(jobs))
+    columns = (*arguments(jobs), *unique_arguments(jobs), limits_argument(jobs))
     others, holders = (await runner.fetch("enqueue_unique", *columns, now))[0]
     return [_answer(other, by) for other, by in zip(others or (), holders or (), strict=True)]
 
@@ -69,6 +76,13 @@ def unique_arguments(jobs: Sequence[NewJob]) -> tuple[object, ...]:
         [key and key.period for key in keys],
         [key and key.max_wait for key in keys],
     )
+
+
+def limits_argument(jobs: Sequence[NewJob]) -> list[str | None] | None:
+    """The keys of limits, as the last of the columns; None where no job has any."""
+    if not any(job.limits for job in jobs):
+        return None
+    return [text_of(job.limits) if job.limits else None for job in jobs]
 
 
 async def enqueue_together(

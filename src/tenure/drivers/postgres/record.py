@@ -24,9 +24,9 @@ from tenure.outcomes import (
     outcome_digest,
 )
 from tenure.states import State
-from tenure.types import ClaimRequest, Exchanged, Hold, Recorded
+from tenure.types import Claim, ClaimRequest, Hold, Recorded
 
-__all__ = ["exchange", "fits_one_statement", "makes_claimable", "progress", "record"]
+__all__ = ["Settled", "exchange", "fits_one_statement", "makes_claimable", "progress", "record"]
 
 _PENDING, _COMPLETED, _FAILED, _CANCELLED = (
     NUMBERS[State.PENDING],
@@ -75,15 +75,21 @@ def _change(outcome: Outcome) -> _Change:
             assert_never(outcome)
 
 
-async def record(
-    runner: Runner, items: Sequence[RecordItem], now: datetime | None
-) -> list[Recorded]:
+class Settled(Struct, frozen=True, kw_only=True):
+    """What was made of a batch, and whether that may have let jobs with limits come."""
+
+    answers: list[Recorded]
+    freed: bool
+
+
+async def record(runner: Runner, items: Sequence[RecordItem], now: datetime | None) -> Settled:
     """See `Driver.record`.
 
     The statement takes each id once. Two holds of one job, which is a rare mistake of the caller,
     go one after the other: at most one of them is current.
     """
     answers: dict[int, Recorded] = {}
+    freed = False
     left = list(enumerate(items))
     while left:
         by_job = {hold.job_id: (place, (hold, outcome)) for place, (hold, outcome) in left[::-1]}
@@ -95,9 +101,10 @@ async def record(
                 raise StoreUnavailable(str(error), ambiguous=True) from error
             raise
         settled = _answers(rows[0][0], len(batch))
+        freed = freed or rows[0][1]
         answers |= {place: answer for (place, _), answer in zip(batch, settled, strict=True)}
         left = [each for each in left if each[0] not in answers]
-    return [answers[place] for place in range(len(items))]
+    return Settled(answers=[answers[place] for place in range(len(items))], freed=freed)
 
 
 def fits_one_statement(items: Sequence[RecordItem]) -> bool:
@@ -107,15 +114,13 @@ def fits_one_statement(items: Sequence[RecordItem]) -> bool:
 
 async def exchange(
     runner: Runner, items: Sequence[RecordItem], request: ClaimRequest, now: datetime | None
-) -> Exchanged:
+) -> tuple[Settled, list[Claim]]:
     """Record and claim in one round trip; the whole call fails where one half does."""
     rows = await runner.fetch("exchange", *_arguments(items), *claim_arguments(request), now)
-    claimed = [tuple(row)[1:] for row in rows if row[1] is not None]
+    claimed = [tuple(row)[2:] for row in rows if row[2] is not None]
     queues = [queue.name for queue in request.queues]
-    return Exchanged(
-        recorded=tuple(_answers(rows[0][0], len(items))),
-        claims=tuple(read_claims(claimed, request.token, queues)),
-    )
+    settled = Settled(answers=_answers(rows[0][0], len(items)), freed=rows[0][1])
+    return settled, read_claims(claimed, request.token, queues)
 
 
 def makes_claimable(items: Sequence[RecordItem]) -> bool:

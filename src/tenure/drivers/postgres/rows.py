@@ -2,13 +2,13 @@
 
 A row that makes no sense gives a job with stand-ins, and a text that says what was wrong with it;
 it never raises, so that a bad record harms only itself (I12). The types of the columns leave little
-that can be wrong: the texts in JSON, the number of the state, how a unique key is held, and times
-beyond those of Python.
+that can be wrong: the texts in JSON, the number of the state, how a unique key is held, a key of a
+limit that is NULL, and times beyond those of Python.
 
 A *job row* is what the statements that say so answer, in this order: queue, priority, run_at, seq,
 lease, id, name, state, max_attempts, timeout, headers, attempt, stalls, serial, created_at,
 updated_at, finished_at, error, result, progress, cancel_requested, key, key_until, key_mode,
-key_period, key_max_wait, payload.
+key_period, key_max_wait, limits, payload.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,6 +129,7 @@ def _read(row: Row) -> ReadJob:
         key_mode,
         key_period,
         key_max_wait,
+        limits,
         payload,
     ) = row
     job: Job[bytes] = Job(  # calling `Job[bytes]` takes six times as long
@@ -157,6 +158,7 @@ def _read(row: Row) -> ReadJob:
         unique=None
         if key is None
         else read("unique", (key, key_until, key_mode, key_period, key_max_wait), _unique, None),
+        limits=() if limits is None else read("limits", limits, _limits, ()),
     )
     return job, "; ".join(wrong) or None
 
@@ -170,6 +172,10 @@ def _state(number: int) -> State:
 def _unique(columns: tuple[object, ...]) -> UniqueKey | None:
     names = ("key", "until", "mode", "period", "max_wait")
     return msgspec.convert(dict(zip(names, columns, strict=True)), UniqueKey)
+
+
+def _limits(keys: object) -> tuple[str, ...]:
+    return msgspec.convert(keys, tuple[str, ...])
 
 
 def _failure(text: str) -> Failure | None:

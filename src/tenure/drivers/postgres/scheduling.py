@@ -69,6 +69,7 @@ async def fire(runner: Runner, ticks: Sequence[Tick], now: datetime | None) -> l
         [tick.job and tick.job.id for tick in ticks],
         *columns,
         *enqueue.unique_arguments(jobs),
+        enqueue.limits_argument(jobs),
         now,
     )
     return [Fired(answer) for answer in rows[0][0]]

@@ -36,7 +36,6 @@ class Mark(Struct, gc=False):
     finished_at: int
     until: int
     lease: int
-    claimed_at: int
     attempt: int
     stalls: int
     serial: int
@@ -50,14 +49,14 @@ class Mark(Struct, gc=False):
     tail: bytes
 
 
-_NUMBERS = struct.Struct(">BBBb7Q5I16s16s")
+_NUMBERS = struct.Struct(">BBBb6Q8x5I16s16s")
 _EXTRAS, _HAS_TAIL = 2, 8 + 16  # where a mark says so, and its bits for unique key and limits
 _STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
 
 
 def read_mark(packed: bytes) -> Mark:
     """Read a mark: fixed numbers, then texts behind their lengths. What was settled, and who
-    made the hold, is passed over.
+    made the hold when, is passed over.
 
     Written out, since a claim spends a third of its time here.
     """

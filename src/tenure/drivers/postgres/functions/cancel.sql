@@ -28,6 +28,10 @@ BEGIN
             SET state = 5, cancel_requested = false, finished_at = v_now, updated_at = v_now
             WHERE seq = v_job.seq;
             INSERT INTO {schema}.differences (queue, state, n) VALUES (v_job.queue, 5, 1);
+            IF v_job.lane IS NOT NULL THEN
+                INSERT INTO {schema}.marks (queue, priority, lane)
+                VALUES (v_job.queue, v_job.priority, v_job.lane);
+            END IF;
             IF v_job.key IS NOT NULL THEN
                 PERFORM {schema}.free(ARRAY[v_job.key], ARRAY[v_job.id]);
             END IF;

@@ -9,6 +9,8 @@ CREATE OR REPLACE FUNCTION {schema}.change_holders(
 ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_due timestamptz;
+    v_seq bigint;
+    v_limited boolean;
 BEGIN
     FOR i IN 1 .. cardinality(p_holders) LOOP
         CONTINUE WHEN p_holders[i] IS NULL OR p_modes[i] NOT IN ('replace', 'debounce');
@@ -22,7 +24,12 @@ BEGIN
                     SELECT least(v_due, j.created_at + p_max_waits[i] * interval '1 second')
                 ) AS d (due)
             ),
+            kept = j.lane IS NOT NULL,
             updated_at = p_now
-        WHERE j.id = p_holders[i] AND j.name = p_names[i] AND j.state < 2;
+        WHERE j.id = p_holders[i] AND j.name = p_names[i] AND j.state < 2
+        RETURNING j.seq, j.lane IS NOT NULL INTO v_seq, v_limited;
+        IF v_limited THEN
+            PERFORM {schema}.mark_lanes(ARRAY[v_seq]);
+        END IF;
     END LOOP;
 END $$;

@@ -5,6 +5,10 @@
 -- Each queue is read priority by priority, so that jobs due later at a better priority cost one
 -- probe instead of being read past. Jobs that others are about to claim or write are skipped. An
 -- empty claim writes nothing. Unique keys are touched only for jobs whose start gives theirs back.
+-- Jobs with limits are looked at one by one, under the right of hold_limits.sql. What then follows
+-- stands after the job's place, where the reading goes on, or before it, and the queue is read anew.
+-- A lane whose head should have been met, but was not, has it locked by somebody: another job then
+-- stands for it (examine.sql).
 CREATE OR REPLACE FUNCTION {schema}.claim(
     p_queues text[], p_limits integer[], p_limit integer, p_token text, p_worker text,
     p_lease double precision, p_max_bytes bigint, p_now timestamptz
@@ -18,38 +22,108 @@ DECLARE
     v_key_ids text[] := '{}';
     v_room integer;
     v_priority integer;
+    v_at timestamptz;  -- the place after which a priority is read
+    v_seq bigint;
+    v_looks integer := 0;  -- at jobs that a limit holds back: bounded
+    v_may boolean;  -- whether limits are ours to look at; NULL until it is asked for
+    v_full text;
+    v_met boolean;
+    v_anew boolean;
+    v_missed boolean;
     v_job record;
 BEGIN
+    IF EXISTS (SELECT FROM {schema}.marks WHERE id > 0) OR EXISTS (
+        SELECT FROM {schema}.holds
+        WHERE free_at <= v_now OR free_at > v_now + interval '2 seconds'
+    ) OR EXISTS (
+        SELECT FROM unnest(p_queues) AS asked (queue)
+        WHERE CASE WHEN EXISTS (
+            SELECT FROM {schema}.lanes AS l
+            WHERE l.queue = asked.queue AND l.parked IS NULL AND l.head_at <= v_now
+        ) THEN {schema}.near(asked.queue, p_limit, v_now) END
+    ) THEN
+        v_may := {schema}.hold_limits();
+        IF v_may THEN
+            PERFORM {schema}.look_again(v_now);
+        END IF;
+    END IF;
+
     <<queues>>
     FOR q IN 1 .. cardinality(p_queues) LOOP
         v_room := p_limits[q];
         CONTINUE WHEN EXISTS (SELECT FROM {schema}.paused WHERE queue = p_queues[q]);
+        v_missed := false;
+        v_anew := false;
         v_priority := 2147483647;
         LOOP
             EXIT queues WHEN v_left <= 0;
             EXIT WHEN v_room <= 0;
-            v_priority := {schema}.priority_below(p_queues[q], v_priority);
-            EXIT WHEN v_priority IS NULL;
-            FOR v_job IN
-                SELECT
-                    j.seq, octet_length(j.payload) AS size, j.id,
-                    CASE j.key_until WHEN 'started' THEN j.key END AS key
-                FROM {schema}.jobs AS j
-                WHERE j.state = 0 AND j.queue = p_queues[q] AND j.priority = v_priority
-                    AND j.run_at <= v_now
-                ORDER BY j.run_at, j.seq
-                LIMIT least(v_room, v_left)
-                FOR UPDATE SKIP LOCKED
+            IF NOT v_anew THEN
+                v_priority := {schema}.priority_below(p_queues[q], v_priority);
+            END IF;
+            IF v_priority IS NULL THEN
+                EXIT WHEN v_missed OR NOT EXISTS (
+                    SELECT FROM {schema}.lanes
+                    WHERE queue = p_queues[q] AND parked IS NULL AND head_at <= v_now
+                );
+                v_may := coalesce(v_may, {schema}.hold_limits());
+                EXIT WHEN NOT v_may;
+                v_missed := true;
+                v_anew := true;
+                PERFORM {schema}.stand_in(p_queues[q], v_now);
+            END IF;
+            IF v_anew THEN
+                UPDATE {schema}.jobs SET state = 2 WHERE seq = ANY (v_taken) AND state = 0;
+                v_anew := false;
+                v_priority := 2147483647;
+                CONTINUE;
+            END IF;
+            v_at := '-infinity';
+            v_seq := 0;
             LOOP
-                v_bytes := v_bytes - v_job.size;
-                EXIT queues WHEN v_bytes < 0 AND v_taken <> '{}';  -- the first always fits
-                v_taken := v_taken || v_job.seq;
-                v_left := v_left - 1;
-                v_room := v_room - 1;
-                IF v_job.key IS NOT NULL THEN
-                    v_keys := v_keys || v_job.key;
-                    v_key_ids := v_key_ids || v_job.id;
+                v_met := false;
+                FOR v_job IN
+                    SELECT
+                        j.seq, octet_length(j.payload) AS size, j.id,
+                        CASE j.key_until WHEN 'started' THEN j.key END AS key,
+                        j.run_at, j.lane, j.limits
+                    FROM {schema}.jobs AS j
+                    WHERE j.state = 0 AND NOT j.kept AND j.queue = p_queues[q]
+                        AND j.priority = v_priority AND j.run_at <= v_now
+                        AND (j.run_at, j.seq) > (v_at, v_seq)
+                    ORDER BY j.run_at, j.seq
+                    LIMIT least(v_room, v_left)
+                    FOR UPDATE SKIP LOCKED
+                LOOP
+                    IF v_job.lane IS NOT NULL THEN
+                        v_may := coalesce(v_may, {schema}.hold_limits());
+                        v_met := true;
+                        v_full := CASE WHEN v_may THEN ({schema}.full_key(v_job.limits, v_now)).key END;
+                        EXIT WHEN NOT v_may OR v_full IS NOT NULL;
+                    END IF;
+                    v_bytes := v_bytes - v_job.size;
+                    EXIT queues WHEN v_bytes < 0 AND v_taken <> '{}';  -- the first always fits
+                    v_taken := v_taken || v_job.seq;
+                    v_left := v_left - 1;
+                    v_room := v_room - 1;
+                    IF v_job.key IS NOT NULL THEN
+                        v_keys := v_keys || v_job.key;
+                        v_key_ids := v_key_ids || v_job.id;
+                    END IF;
+                    EXIT WHEN v_met;
+                END LOOP;
+                EXIT WHEN NOT v_met;
+                v_at := v_job.run_at;
+                v_seq := v_job.seq;
+                CONTINUE WHEN NOT v_may;
+                v_anew := {schema}.advance(v_job.seq, v_full, v_now);
+                v_looks := v_looks + (v_full IS NOT NULL)::integer;
+                IF v_looks >= 300 THEN
+                    INSERT INTO {schema}.marks DEFAULT VALUES;
+                    EXIT queues;
                 END IF;
+                EXIT queues WHEN v_left <= 0;
+                EXIT WHEN v_anew OR v_room <= 0;
             END LOOP;
         END LOOP;
     END LOOP;

@@ -7,13 +7,25 @@ DECLARE
     v_queue text;
     v_priority integer;
 BEGIN
+    -- What limits have let go, or will have when a claim has looked.
+    IF EXISTS (SELECT FROM {schema}.marks WHERE id > 0)
+        OR EXISTS (SELECT FROM {schema}.holds WHERE free_at <= v_now)
+    THEN
+        RETURN true;
+    END IF;
     FOREACH v_queue IN ARRAY p_queues LOOP
         CONTINUE WHEN EXISTS (SELECT FROM {schema}.paused WHERE queue = v_queue);
+        IF EXISTS (
+            SELECT FROM {schema}.lanes
+            WHERE queue = v_queue AND parked IS NULL AND head_at <= v_now
+        ) THEN
+            RETURN true;
+        END IF;
         v_priority := {schema}.priority_below(v_queue, 2147483647);
         WHILE v_priority IS NOT NULL LOOP
             IF EXISTS (
                 SELECT FROM {schema}.jobs AS j
-                WHERE j.state = 0 AND j.queue = v_queue AND j.priority = v_priority
+                WHERE j.state = 0 AND NOT j.kept AND j.queue = v_queue AND j.priority = v_priority
                     AND j.run_at <= v_now
             ) THEN
                 RETURN true;

@@ -15,20 +15,33 @@ BEGIN
     RETURN QUERY
     WITH RECURSIVE waiting (queue) AS (
         (
-            SELECT j.queue FROM {schema}.jobs AS j WHERE j.state = 0
+            SELECT j.queue FROM {schema}.jobs AS j WHERE j.state = 0 AND NOT j.kept
             ORDER BY j.queue, j.priority, j.run_at, j.seq LIMIT 1
         )
         UNION ALL
         SELECT (
-            SELECT j.queue FROM {schema}.jobs AS j WHERE j.state = 0 AND j.queue > w.queue
+            SELECT j.queue FROM {schema}.jobs AS j
+            WHERE j.state = 0 AND NOT j.kept AND j.queue > w.queue
             ORDER BY j.queue, j.priority, j.run_at, j.seq LIMIT 1
         ) FROM waiting AS w WHERE w.queue IS NOT NULL
+    ), kept (queue) AS (
+        (
+            SELECT j.queue FROM {schema}.jobs AS j WHERE j.state = 0 AND j.kept
+            ORDER BY j.queue, j.run_at LIMIT 1
+        )
+        UNION ALL
+        SELECT (
+            SELECT j.queue FROM {schema}.jobs AS j
+            WHERE j.state = 0 AND j.kept AND j.queue > k.queue
+            ORDER BY j.queue, j.run_at LIMIT 1
+        ) FROM kept AS k WHERE k.queue IS NOT NULL
     ), running AS (
         SELECT j.queue, count(*) AS n FROM {schema}.jobs AS j WHERE j.state = 2 GROUP BY j.queue
     ), ended AS (
         SELECT * FROM {schema}.ended()
     ), known AS (
         SELECT w.queue FROM waiting AS w WHERE w.queue IS NOT NULL
+        UNION SELECT k.queue FROM kept AS k WHERE k.queue IS NOT NULL
         UNION SELECT r.queue FROM running AS r
         UNION SELECT e.queue FROM ended AS e
         UNION SELECT p.queue FROM {schema}.paused AS p

@@ -1,6 +1,7 @@
 -- Stores new jobs, all or none.
 -- In: one array for each column, equally long, in the order of arrival; a job is due at `at`, or
---     `delay` seconds after now, or now. Now, or NULL for the server's.
+--     `delay` seconds after now, or now. The keys in `limits` as JSON, NULL for none, and for all where
+--     no job has any. Now, or NULL for the server's.
 -- Out: NULL where all is as asked: each job is stored, or was before with the same content. Else
 --     for each job whether its id has other content, and nothing was stored.
 -- It stores first and then looks at the ids that were deleted a moment ago: the other way round a
@@ -8,7 +9,8 @@
 CREATE OR REPLACE FUNCTION {schema}.enqueue(
     p_ids text[], p_names text[], p_queues text[], p_payloads bytea[], p_delays double precision[],
     p_ats timestamptz[], p_priorities integer[], p_max_attempts integer[],
-    p_timeouts double precision[], p_headers text[], p_contents bytea[], p_now timestamptz
+    p_timeouts double precision[], p_headers text[], p_contents bytea[], p_limits text[],
+    p_now timestamptz
 ) RETURNS boolean[] LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -18,24 +20,30 @@ BEGIN
     WITH stored AS (
         INSERT INTO {schema}.jobs (
             id, name, queue, payload, run_at, priority, max_attempts, timeout, headers, content,
-            created_at, updated_at
+            limits, lane, kept, created_at, updated_at
         )
         SELECT
             n.id, n.name, n.queue, n.payload,
             coalesce(n.at, v_now + coalesce(n.delay, 0) * interval '1 second'),
-            n.priority, n.max_attempts, n.timeout, n.headers, n.content, v_now, v_now
+            n.priority, n.max_attempts, n.timeout, n.headers, n.content,
+            CASE WHEN n.limits IS NOT NULL
+                THEN ARRAY(SELECT jsonb_array_elements_text(n.limits::jsonb)) END,
+            md5(n.limits)::uuid, n.limits IS NOT NULL, v_now, v_now
         FROM unnest(
             p_ids, p_names, p_queues, p_payloads, p_delays, p_ats, p_priorities, p_max_attempts,
-            p_timeouts, p_headers, p_contents
+            p_timeouts, p_headers, p_contents, p_limits
         ) WITH ORDINALITY AS n (
             id, name, queue, payload, delay, at, priority, max_attempts, timeout, headers, content,
-            place
+            limits, place
         )
         ORDER BY n.place
         ON CONFLICT (id) DO NOTHING
         RETURNING seq
     )
     SELECT coalesce(array_agg(seq), '{}') INTO v_stored FROM stored;
+    IF p_limits IS NOT NULL THEN
+        PERFORM {schema}.mark_lanes(v_stored);
+    END IF;
 
     IF cardinality(v_stored) = cardinality(p_ids) AND NOT EXISTS (
         SELECT FROM {schema}.gone WHERE id = ANY (p_ids) AND until > v_now

@@ -1,7 +1,7 @@
 -- Stores new jobs of which some have unique keys, each where its key is free; else does to the
 -- waiting holder what the mode says.
 -- In: as enqueue.sql; for each job its key, until when the job holds it, its mode, period and longest
---     wait (`UniqueKey`; NULLs without one); whether all are kept out where one has an id that is
+--     wait (`UniqueKey`; NULLs without one); its limits, as in enqueue.sql; whether all are kept out where one has an id that is
 --     known with other content, or that one alone. An id that is NULL stands for no job; no other
 --     comes twice.
 -- Out: for each job whether its id is known, with other content (true) or the same (false), NULL for
@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue_unique(
     p_ats timestamptz[], p_priorities integer[], p_max_attempts integer[],
     p_timeouts double precision[], p_headers text[], p_contents bytea[], p_keys text[],
     p_untils text[], p_modes text[], p_periods double precision[], p_max_waits double precision[],
-    p_together boolean, p_now timestamptz, OUT others boolean[], OUT holders text[]
+    p_limits text[], p_together boolean, p_now timestamptz, OUT others boolean[], OUT holders text[]
 ) LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -26,6 +26,7 @@ DECLARE
     v_each record;
     v_holder text;
     v_stored text[];
+    v_seqs bigint[];
 BEGIN
     LOOP
         BEGIN
@@ -75,7 +76,8 @@ BEGIN
             FROM unnest(p_ids, p_keys, p_modes, others)
                 WITH ORDINALITY AS n (id, key, mode, other, place)
             CROSS JOIN LATERAL (
-                SELECT CASE WHEN n.other IS NULL THEN nullif(v_held ->> n.key, n.id) END AS by
+                SELECT CASE WHEN n.other IS NULL AND n.id IS NOT NULL
+                    THEN nullif(v_held ->> n.key, n.id) END AS by
             ) AS held;
 
             IF v_changes AND NOT {schema}.lock_holders(p_names, p_keys, p_modes, holders) THEN
@@ -85,28 +87,31 @@ BEGIN
             WITH stored AS (
                 INSERT INTO {schema}.jobs (
                     id, name, queue, payload, run_at, priority, max_attempts, timeout, headers,
-                    content, key, key_until, key_mode, key_period, key_max_wait, created_at,
-                    updated_at
+                    content, key, key_until, key_mode, key_period, key_max_wait, limits,
+                    lane, kept, created_at, updated_at
                 )
                 SELECT
                     n.id, n.name, n.queue, n.payload,
                     coalesce(n.at, v_now + coalesce(n.delay, 0) * interval '1 second'),
                     n.priority, n.max_attempts, n.timeout, n.headers, n.content, n.key, n.until,
-                    n.mode, n.period, n.max_wait, v_now, v_now
+                    n.mode, n.period, n.max_wait,
+                    CASE WHEN n.limits IS NOT NULL
+                        THEN ARRAY(SELECT jsonb_array_elements_text(n.limits::jsonb)) END,
+                    md5(n.limits)::uuid, n.limits IS NOT NULL, v_now, v_now
                 FROM unnest(
                     p_ids, p_names, p_queues, p_payloads, p_delays, p_ats, p_priorities,
                     p_max_attempts, p_timeouts, p_headers, p_contents, p_keys, p_untils, p_modes,
-                    p_periods, p_max_waits, others, holders
+                    p_periods, p_max_waits, p_limits, others, holders
                 ) WITH ORDINALITY AS n (
                     id, name, queue, payload, delay, at, priority, max_attempts, timeout, headers,
-                    content, key, until, mode, period, max_wait, other, holder, place
+                    content, key, until, mode, period, max_wait, limits, other, holder, place
                 )
                 WHERE n.id IS NOT NULL AND n.other IS NULL AND n.holder IS NULL
                 ORDER BY n.place
                 ON CONFLICT (id) DO NOTHING
-                RETURNING id
+                RETURNING id, seq
             )
-            SELECT coalesce(array_agg(id), '{}') INTO v_stored FROM stored;
+            SELECT coalesce(array_agg(id), '{}'), array_agg(seq) INTO v_stored, v_seqs FROM stored;
 
             -- Somebody has stored such an id, or even deleted it, since it was looked for.
             IF cardinality(v_stored) < (
@@ -118,6 +123,9 @@ BEGIN
                 RAISE EXCEPTION USING ERRCODE = 'TN001';
             END IF;
 
+            IF p_limits IS NOT NULL THEN
+                PERFORM {schema}.mark_lanes(v_seqs);
+            END IF;
             IF v_changes THEN
                 PERFORM {schema}.change_holders(
                     p_names, p_payloads, p_delays, p_ats, p_modes, p_max_waits, holders, v_now

@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION {schema}.fire(
     p_ats timestamptz[], p_priorities integer[], p_max_attempts integer[],
     p_timeouts double precision[], p_headers text[], p_contents bytea[], p_keys text[],
     p_untils text[], p_modes text[], p_periods double precision[], p_max_waits double precision[],
-    p_now timestamptz
+    p_limits text[], p_now timestamptz
 ) RETURNS text[] LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -28,7 +28,7 @@ BEGIN
         PERFORM {schema}.enqueue_unique(
             v_ids, p_names, p_queues, p_payloads, p_delays, p_ats, p_priorities, p_max_attempts,
             p_timeouts, p_headers, p_contents, p_keys, p_untils, p_modes, p_periods, p_max_waits,
-            false, v_now
+            p_limits, false, v_now
         );
     END IF;
     RETURN v_answers;

@@ -27,8 +27,14 @@ BEGIN
             v_answer := 'done';
             UPDATE {schema}.jobs
             SET queue = coalesce(p_queues[i], queue), run_at = coalesce(p_ats[i], run_at),
-                priority = coalesce(p_priorities[i], priority), updated_at = v_now
+                priority = coalesce(p_priorities[i], priority), kept = lane IS NOT NULL,
+                updated_at = v_now
             WHERE seq = v_job.seq;
+            IF v_job.lane IS NOT NULL THEN  -- in the one it leaves, and in the one it gets
+                INSERT INTO {schema}.marks (queue, priority, lane)
+                VALUES (v_job.queue, v_job.priority, v_job.lane);
+                PERFORM {schema}.mark_lanes(ARRAY[v_job.seq]);
+            END IF;
         END IF;
         v_answers := v_answers || v_answer;
     END LOOP;

@@ -4,7 +4,7 @@
 --     most, now or NULL for the server's. Out: how many were deleted.
 -- A job that ended less than a minute ago stays. Rows that somebody else has locked are skipped, so
 -- that several pruners share the work instead of waiting for each other. Also drops the traces of
--- deleted ids that are older than a minute, and unique keys whose time is over.
+-- deleted ids that are older than a minute, and unique keys whose time is over, and counts holds anew.
 CREATE OR REPLACE FUNCTION {schema}.prune(
     p_completed double precision, p_failed double precision, p_cancelled double precision,
     p_completed_count bigint, p_completed_bytes bigint, p_limit integer, p_now timestamptz
@@ -23,6 +23,9 @@ BEGIN
     DELETE FROM {schema}.keys WHERE key = ANY (ARRAY(
         SELECT key FROM {schema}.keys WHERE until <= v_now LIMIT 10000 FOR UPDATE SKIP LOCKED
     ));
+    IF EXISTS (SELECT FROM {schema}.holds) OR EXISTS (SELECT FROM {schema}.claims) THEN
+        PERFORM {schema}.mend_holds(v_now);
+    END IF;
     FOR v_line IN SELECT * FROM {schema}.ended() LOOP
         EXIT WHEN v_left <= 0;
         v_removed := 0;

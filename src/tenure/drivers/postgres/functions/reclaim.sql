@@ -35,6 +35,9 @@ BEGIN
             NULL, v_job.seq, v_job.serial, coalesce(v_job.claimed_at, v_now), v_now, v_job.attempt,
             v_job.worker, '{"outcome":"stalled","kind":"stalled","message":""}'
         )::{schema}.history]);
+        IF v_job.lane IS NOT NULL THEN
+            PERFORM {schema}.mark_ended(ARRAY[v_job.seq]);
+        END IF;
         id := v_job.id;
         serial := v_job.serial;
         token := v_job.token;

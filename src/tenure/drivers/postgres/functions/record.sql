@@ -4,7 +4,8 @@
 --     (NULL: the job keeps its due time); its error, its result, its name. Then, for those that belong
 --     in the history of their job, its id and how the attempt ended; NULLs where there are none. Now,
 --     or NULL for the server's.
--- Out: NULL where all were applied; else for each item 0 applied, 1 repeated, 2 fenced, 3 unknown.
+-- Out: NULL where all were applied, else for each item 0 applied, 1 repeated, 2 fenced, 3 unknown; and
+--      whether any of the jobs has limits, so that others may have become claimable.
 -- The places of the arrays are looked up by id. A join with unnest() would be walked over the index
 -- of the running jobs, which the planner takes for nearly empty: quadratic. So is array_position(),
 -- which took three quarters of the time at 256 outcomes; the keys of a jsonb are found by halving.
@@ -13,8 +14,9 @@
 CREATE OR REPLACE FUNCTION {schema}.record(
     p_ids text[], p_serials bigint[], p_tokens text[], p_states smallint[], p_back smallint[],
     p_clears boolean[], p_delays double precision[], p_errors text[], p_results bytea[],
-    p_names text[], p_tried_ids text[], p_tried text[], p_now timestamptz
-) RETURNS smallint[] LANGUAGE plpgsql VOLATILE {planning} AS $$
+    p_names text[], p_tried_ids text[], p_tried text[], p_now timestamptz,
+    OUT answers smallint[], OUT freed boolean
+) LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_places jsonb := (
@@ -25,6 +27,7 @@ DECLARE
     v_keys text[];  -- those of jobs that have ended, and whose they are; NULL for none
     v_key_ids text[];
     v_past {schema}.history[];
+    v_limited bigint[];  -- jobs with limits; NULL for none
 BEGIN
     IF p_tried_ids IS NOT NULL THEN
         -- Looked at before: who made a hold, and when, is gone with it. As long as the hold is
@@ -69,7 +72,9 @@ BEGIN
         WHERE j.id = ANY (p_ids)
             AND j.serial = p_serials[(v_places -> j.id)::integer]
             AND j.token = p_tokens[(v_places -> j.id)::integer]
-        RETURNING j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key,
+        RETURNING
+            j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key,
+            CASE WHEN j.lane IS NOT NULL THEN j.seq END AS limited,
             -- What the head of a value says of its length; a large one is not fetched.
             CASE WHEN j.state = 3 THEN octet_length(j.payload)::bigint
                 + coalesce(octet_length(j.result), 0) ELSE 0 END AS size
@@ -81,12 +86,17 @@ BEGIN
     SELECT
         array_agg(s.id),
         array_agg(s.key) FILTER (WHERE s.key IS NOT NULL),
-        array_agg(s.id) FILTER (WHERE s.key IS NOT NULL)
-    INTO v_applied, v_keys, v_key_ids
+        array_agg(s.id) FILTER (WHERE s.key IS NOT NULL),
+        array_agg(s.limited) FILTER (WHERE s.limited IS NOT NULL)
+    INTO v_applied, v_keys, v_key_ids, v_limited
     FROM settled AS s;
+    freed := v_limited IS NOT NULL;
 
     IF v_keys IS NOT NULL THEN
         PERFORM {schema}.free(v_keys, v_key_ids);
+    END IF;
+    IF freed THEN
+        PERFORM {schema}.mark_ended(v_limited);
     END IF;
     IF cardinality(v_past) > 0 THEN
         PERFORM {schema}.remember(ARRAY(
@@ -96,9 +106,9 @@ BEGIN
     END IF;
 
     IF cardinality(v_applied) = cardinality(p_ids) THEN
-        RETURN NULL;
+        RETURN;
     END IF;
-    RETURN (
+    answers := (
         SELECT array_agg(
             CASE
                 WHEN n.id = ANY (v_applied) THEN 0

@@ -12,7 +12,7 @@ DECLARE
 BEGIN
     WITH removed AS (
         DELETE FROM {schema}.jobs WHERE seq = ANY (p_seqs) AND state <> 2
-        RETURNING seq, id, content, queue, state, key, serial,
+        RETURNING seq, id, content, queue, state, key, serial, priority, lane,
             CASE WHEN state = 3 THEN octet_length(payload)::bigint
                 + coalesce(octet_length(result), 0) ELSE 0 END AS size
     ), remembered AS (
@@ -23,6 +23,10 @@ BEGIN
         INSERT INTO {schema}.differences (queue, state, n, bytes)
         SELECT r.queue, r.state, -count(*), -sum(r.size) FROM removed AS r WHERE r.state >= 3
         GROUP BY r.queue, r.state
+    ), marked AS (
+        INSERT INTO {schema}.marks (queue, priority, lane)
+        SELECT DISTINCT r.queue, r.priority, r.lane FROM removed AS r
+        WHERE r.lane IS NOT NULL AND r.state = 0
     )
     SELECT
         count(*),

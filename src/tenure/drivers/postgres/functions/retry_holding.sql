@@ -36,8 +36,11 @@ BEGIN
             v_took := v_took + (v_job.id = ANY (p_takers))::integer;
             UPDATE {schema}.jobs
             SET state = 0, attempt = 0, stalls = 0, run_at = p_now, finished_at = NULL,
-                updated_at = p_now
+                kept = lane IS NOT NULL, updated_at = p_now
             WHERE seq = v_job.seq;
+            IF v_job.lane IS NOT NULL THEN
+                PERFORM {schema}.mark_lanes(ARRAY[v_job.seq]);
+            END IF;
             INSERT INTO {schema}.differences (queue, state, n)
             VALUES (v_job.queue, v_job.state, -1);
         END IF;

@@ -17,6 +17,10 @@ CREATE TABLE {schema}.version (version integer NOT NULL);
 -- key is the unique key that the job was dispatched with, NULL for most; key_until, key_mode,
 -- key_period and key_max_wait say how it is to be held (`UniqueKey`), and never change. Who holds
 -- it is in the table keys.
+--
+-- limits are the keys that the job counts against, lane a digest of them; both NULL for most, and they
+-- never change. kept says that such a job does not stand in the order of claims, see the table lanes.
+-- It is written by claims alone, but for making it true where a waiting job gets another place.
 CREATE TABLE {schema}.jobs (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     serial bigint NOT NULL DEFAULT 0,
@@ -37,6 +41,8 @@ CREATE TABLE {schema}.jobs (
     max_attempts integer,
     state smallint NOT NULL DEFAULT 0,
     cancel_requested boolean NOT NULL DEFAULT false,
+    kept boolean NOT NULL DEFAULT false,
+    lane uuid,
     id text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
@@ -47,6 +53,7 @@ CREATE TABLE {schema}.jobs (
     key text COLLATE "C",
     key_until text COLLATE "C",
     key_mode text COLLATE "C",
+    limits text[] COLLATE "C",
     content bytea NOT NULL,
     headers text,
     error text,
@@ -77,7 +84,12 @@ CREATE UNIQUE INDEX jobs_id ON {schema}.jobs (id);
 
 -- The order of claims (I11). Read for one priority at a time: jobs that are due later at a better
 -- priority lie in front of those that are due now, and a million of them made a claim take 40 ms.
-CREATE INDEX jobs_ready ON {schema}.jobs (queue, priority, run_at, seq) WHERE state = 0;
+CREATE INDEX jobs_ready ON {schema}.jobs (queue, priority, run_at, seq) WHERE state = 0 AND NOT kept;
+
+-- The waiting jobs with limits: lane by lane, and to count those that are kept back.
+CREATE INDEX jobs_lanes ON {schema}.jobs (queue, priority, lane, run_at, seq)
+    WHERE state = 0 AND lane IS NOT NULL;
+CREATE INDEX jobs_kept ON {schema}.jobs (queue, run_at) WHERE state = 0 AND kept;
 
 -- Small, since only running jobs are in it. Not on the lease: every extension would then write an
 -- entry into every index, and looking through the running jobs costs less.
@@ -136,6 +148,88 @@ CREATE TABLE {schema}.keys (
 );
 
 CREATE INDEX keys_until ON {schema}.keys (until) WHERE until IS NOT NULL;
+
+-- The limits on keys; key is one key, or the beginning of keys followed by *.
+CREATE TABLE {schema}.limits (
+    key text COLLATE "C" PRIMARY KEY,
+    per_second integer,
+    concurrent integer
+);
+
+-- What has happened to jobs with limits since a claim last looked: a lane has got or lost a waiting
+-- job (queue, priority, lane), holds that name a key have ended (key, n), the limit of keys has changed
+-- (key, and queue where the look at those keys is to go on), or a claim left something unlooked at (all
+-- NULL). Writers only append here, so that they never wait for what follows from it, nor make anybody
+-- wait as long as their transactions are open. The four tables below are written by claims alone,
+-- one after the other: see functions/hold_limits.sql.
+CREATE TABLE {schema}.marks (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue text COLLATE "C",
+    priority integer,
+    lane uuid,
+    key text COLLATE "C",
+    n integer
+) WITH (
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- Waiting jobs of one queue and one priority that name the same keys are a lane. Its head stands in
+-- the order of claims like any other job, and the others are kept back, so that a claim never walks
+-- over them. Where a key of the head is full, the lane is parked on that key, and its head kept back too.
+-- To let a head stand there is always safe: it costs one more look. What must never be is a lane that
+-- stays parked while its key has room; so for each key with room and each queue, no lane of the queue
+-- is parked on the key, or one that names it has a head in the order of claims, and that comes before
+-- those of all that are parked.
+CREATE TABLE {schema}.lanes (
+    queue text COLLATE "C" NOT NULL,
+    priority integer NOT NULL,
+    lane uuid NOT NULL,
+    limits text[] COLLATE "C",
+    head bigint NOT NULL,  -- its seq, and when it is due
+    head_at timestamptz NOT NULL,
+    parked text COLLATE "C",
+    PRIMARY KEY (queue, priority, lane)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+CREATE INDEX lanes_parked ON {schema}.lanes (parked, queue, priority DESC, head_at, head)
+    WHERE parked IS NOT NULL;
+CREATE INDEX lanes_exposed ON {schema}.lanes (queue, head_at) WHERE parked IS NULL;
+
+-- How many holds name each key, whether or not a limit governs it, since one may be put at any time;
+-- and when lanes that are parked on the key for its rate are to be looked at again.
+CREATE TABLE {schema}.holds (
+    key text COLLATE "C" PRIMARY KEY,
+    n integer NOT NULL,
+    free_at timestamptz
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+CREATE INDEX holds_free_at ON {schema}.holds (free_at) WHERE free_at IS NOT NULL;
+
+-- The claims of the last second that name a key with a rate: how many at which instant.
+CREATE TABLE {schema}.claims (
+    key text COLLATE "C" NOT NULL,
+    at timestamptz NOT NULL,
+    n integer NOT NULL,
+    PRIMARY KEY (key, at)
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+CREATE INDEX claims_at ON {schema}.claims (at);
 
 -- The attempts that did not complete their job, gone with it. how is JSON as text (`Tried`).
 CREATE TABLE {schema}.history (

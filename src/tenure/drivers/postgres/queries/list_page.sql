@@ -4,7 +4,7 @@
 SELECT
     queue, priority, run_at, seq, lease, id, name, state, max_attempts, timeout, headers, attempt,
     stalls, serial, created_at, updated_at, finished_at, error, result, progress, cancel_requested,
-    key, key_until, key_mode, key_period, key_max_wait, payload
+    key, key_until, key_mode, key_period, key_max_wait, limits, payload
 FROM {schema}.jobs
 WHERE {source} AND seq < $1 AND seq >= $2
     AND ($3::smallint IS NULL OR state = $3)

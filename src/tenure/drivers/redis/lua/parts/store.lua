@@ -181,7 +181,7 @@ end
 
 local function unpacked(packed)
     local mark = listed(pcall(struct.unpack, LAYOUT, packed))
-    if mark and has_tail(mark) then
+    if mark and mark[EXTRAS] ~= 0 and has_tail(mark) then
         local tail = listed(pcall(struct.unpack, TAIL, packed, mark[TAIL_AT]))
         if not tail then
             return nil
@@ -198,7 +198,7 @@ local function pack(m)
         m[SETTLED_TOKEN], #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[WORKER], m[WORKER],
         #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
-    if has_tail(m) then
+    if m[EXTRAS] ~= 0 and has_tail(m) then
         packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
     end
     return packed
@@ -309,7 +309,7 @@ end
 -- Take a job out of the place of its state. `enter` is its counterpart; both keep the totals.
 local function leave(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    local limited = has(mark, HAS_LIMITS)
+    local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
     if state == PENDING and limited then
         change_lane('leave', id, mark)
     elseif state == PENDING then
@@ -329,7 +329,7 @@ end
 
 local function enter(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING and has(mark, HAS_LIMITS) then
+    if state == PENDING and mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS) then
         change_lane('enter', id, mark)
     elseif state == PENDING then
         local key = ready_key(mark[QUEUE], mark[PRIORITY])
@@ -363,7 +363,7 @@ local free_key -- parts/unique.lua has it, which every script that may end a job
 -- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
 local function become(id, mark, state)
     leave(id, mark)
-    if state >= COMPLETED and has(mark, HAS_UNIQUE) then
+    if state >= COMPLETED and mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
         free_key(id, mark)
     end
     mark[STATE] = state

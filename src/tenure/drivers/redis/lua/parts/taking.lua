@@ -136,7 +136,7 @@ local function take(at)
         mark[STATE], mark[TOKEN], mark[WORKER] = PROCESSING, token, worker
         mark[LEASE], mark[UNTIL], mark[CLAIMED] = lease, NOW + lease, NOW
         mark[ATTEMPT], mark[SERIAL], mark[UPDATED] = mark[ATTEMPT] + 1, mark[SERIAL] + 1, NOW
-        if has_tail(mark) and has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE]).started then
+        if mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE]).started then
             free_key(id, mark)
         end
         return pack(mark)
@@ -151,7 +151,7 @@ local function take(at)
             i = i + 1
             local member = members[i]
             local id, mark = id_in(member), due.marks[i] or stand_in(queue, due.priority, member)
-            local limited = has_tail(mark) and has(mark, HAS_LIMITS)
+            local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
             if not limited or passes(due, i, mark) then
                 if not fits(mark) then
                     break
