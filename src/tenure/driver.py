@@ -228,7 +228,8 @@ class Driver(Beside, ABC):
         """The earliest instant after now at which a claim of these queues could succeed, or None.
 
         Considers waiting jobs of unpaused queues that are due later than now, and those that wait
-        for nothing but the rate of a key. It may be too early.
+        for nothing but the rate of a key. It may be too early, and may leave out a job behind a due
+        one of the same queue, priority and limits, which is claimed, or held back, before it.
         """
         raise Unsupported("next_due")
 

@@ -56,11 +56,9 @@ class LimitLedger:
 
     limits: dict[str, Limit] = field(default_factory=dict[str, Limit])
     claims: list[tuple[str, datetime]] = field(default_factory=list[tuple[str, datetime]])
-    rated: bool = False  # whether there ever was a rate
 
     def put(self, limit: Limit) -> None:
         self.limits[limit.key] = limit
-        self.rated = self.rated or limit.per_second is not None
 
     def places(self, held: Iterable[Iterable[str]]) -> Places:
         """What counts while jobs with these keys are held."""

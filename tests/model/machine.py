@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
-    initialize,
     invariant,
     precondition,
     rule,
@@ -27,7 +26,8 @@ from tenure.driver import Driver, RecordItem
 from tenure.outcomes import Outcome
 from tenure.types import Hold, Job, JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention
 from tests.model import values as v
-from tests.model.exercise import EVERYTHING, PLENTY, Exercise, matches, repeated
+from tests.model.calling import PLENTY, matches, repeated
+from tests.model.exercise import EVERYTHING, Exercise
 from tests.model.pair import Call
 from tests.model.subjects import Subject
 
@@ -135,7 +135,6 @@ class JobMachine(RuleBasedStateMachine):
         self.exercise = Exercise(subject, reference)
         self._sound = True
         self._numbers = count()
-        self.patient = False
 
     @property
     def jobs(self) -> Sequence[Job[bytes]]:
@@ -149,12 +148,6 @@ class JobMachine(RuleBasedStateMachine):
         self._sound = False
         self.exercise.make(call, lost=lost)
         return call
-
-    @initialize(steady=st.booleans(), patient=st.sampled_from([False, False, False, True]))
-    def begin(self, steady: bool, patient: bool) -> None:
-        """Either there are periods and rates, or the clock may be set back."""
-        self.exercise.steady = steady
-        self.patient = patient  # enough for what takes many calls
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -313,6 +306,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.exercise.pair.reopen()
+        self.exercise.settle()
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -335,10 +329,9 @@ class JobMachine(RuleBasedStateMachine):
     @invariant()
     def both_store_the_same_and_the_ledger_agrees(self) -> None:
         self._sound = False
-        self.exercise.settle()
+        self.exercise.check_keys()
         self.exercise.check_counts()
         self.exercise.check_leases()
-        self.exercise.check_keys()
         self.exercise.check_histories()
         self._sound = True
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
 from tenure.driver import Capability
-from tenure.standing import Limit, NewSchedule, ScheduleRecord, Tick
+from tenure.outcomes import Completed
+from tenure.standing import Limit, NewSchedule, ScheduleRecord, Tick, governing
 from tenure.types import NewJob, QueueLimit, UniqueKey
 from tests.model import values as v
 from tests.model.machine import LOST, JobMachine, again, known_ids, of
@@ -89,6 +90,23 @@ def _ticks(model: JobMachine) -> st.SearchStrategy[Sequence[Tick]]:
 class Model(JobMachine):
     """All calls of the contract that are made on the store's own connections, but for hints."""
 
+    patient = False  # whether there is time for what takes many calls
+
+    @initialize(
+        steady=st.booleans(),
+        patient=st.sampled_from([False, False, False, True]),
+        limits=st.lists(v.LIMITS, max_size=3),
+        schedules=st.booleans(),
+    )
+    def begin(self, steady: bool, patient: bool, limits: Sequence[Limit], schedules: bool) -> None:
+        """Either there are periods and rates, or the clock may be set back."""
+        self.exercise.steady, self.patient = steady, patient
+        if _LIMITS(self):
+            for limit in limits:
+                self.put_limit(limit, lost=False)
+        if schedules and _SCHEDULED(self):
+            self.put_schedules({"s": b"d"}, lost=False)
+
     # --- unique keys ----------------------------------------------------------------------------
 
     @precondition(lambda self: self.exercise.ledger.keys.holding)
@@ -130,6 +148,22 @@ class Model(JobMachine):
         alike = [replace(job, limits=keys, unique=None, delay=None, at=None) for job in jobs]
         return self.make(Call("enqueue", (self.exercise.usable(self.fresh(alike)),)), lost)
 
+    @precondition(lambda self: self.exercise.ledger.limits.limits)
+    @rule(
+        jobs=st.lists(v.JOBS, min_size=3, max_size=6),
+        pauses=st.lists(st.sampled_from([0.25, 0.5, 0.75, 0.999999]), min_size=3, max_size=3),
+    )
+    def a_worker_claims_and_ends_jobs_of_a_limit(
+        self, jobs: Sequence[NewJob], pauses: Sequence[float]
+    ) -> None:
+        """One round after another, of which several are within a second."""
+        limits = self.exercise.ledger.limits.limits
+        keys = tuple(key for key in v.KEYS if governing(key, limits.values()))[:1]
+        self.enqueue_many_of_the_same_keys(keys, jobs, lost=False)
+        for pause in pauses:
+            self.exercise.now += timedelta(seconds=pause)
+            self.all_that_is_due_is_done(60.0, Completed())
+
     @precondition(lambda self: self.exercise.ledger.limits.claims)
     @rule(early=st.sampled_from([0, 1]))
     def time_comes_to_the_end_of_a_second(self, early: int) -> None:
@@ -150,7 +184,7 @@ class Model(JobMachine):
         self.make(Call("put_schedules", (schedules,)), lost)
 
     @precondition(_SCHEDULED)
-    @rule(target=JobMachine.calls, ids=st.lists(_SCHEDULES, max_size=2), lost=LOST)
+    @rule(target=JobMachine.calls, ids=st.lists(_SCHEDULES, min_size=1, max_size=2), lost=LOST)
     def drop_schedules(self, ids: Sequence[str], lost: bool) -> Call:
         return self.make(Call("drop_schedules", (ids,)), lost)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from redis.crc import key_slot
 from tenure.drivers.redis import scripts
 from tenure.errors import StoreError
 from tenure.outcomes import Completed
+from tenure.standing import NewSchedule, Tick
 from tenure.states import State
 from tenure.types import (
     Job,
@@ -69,6 +71,16 @@ async def test_each_script_of_a_store_stays_in_one_slot(redis_server: RedisServe
             await driver.extend([], 1.0)
             await driver.expired(1)
             await driver.next_due(["a", "b"])
+            await driver.history("job-1")
+            await driver.limits()
+            await driver.put_schedules([NewSchedule(id="s", revision="r", definition=b"")], now=T0)
+            await driver.pause_schedule("s", False)
+            tick = Tick(
+                schedule_id="s", revision="r", previous=T0, instant=T0, job=NewJob(id="t", name="w")
+            )
+            await driver.fire([tick], now=T0)
+            await driver.schedules()
+            await driver.drop_schedules(["s"])
             await driver.list(JobFilter(), None, 10)
             await driver.counts()
             await driver.workers()
@@ -181,7 +193,7 @@ async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, s
         places = {
             key.decode().partition("}:")[2]: client.zcard(key)
             for key in client.keys(f"{{{namespace}}}:*")
-            if key.decode().partition("}:")[2].startswith(("ready:", "leases", "ended:"))
+            if key.decode().partition("}:")[2].startswith(("ready:", "kept:", "leases", "ended:"))
         }
         levels = {
             f"ready:{int(level)}:{key.decode().partition('levels:')[2]}"
@@ -319,6 +331,25 @@ def test_every_script_says_what_it_takes_and_answers() -> None:
     assert {path.stem for path in LUA.glob("*.lua")} == {
         scripts.script(path.stem).name for path in LUA.glob("*.lua")
     }
+
+
+def test_no_text_in_a_script_has_the_name_of_a_constant() -> None:
+    """Their values are written into the places of their names."""
+    for path in LUA.glob("*.lua"):
+        written = path.read_text("utf-8")
+        names = re.findall(r"-- uses: (.*)", written)
+        sources = [written]
+        for name in names[0].split(", "):
+            sources.append((LUA / "parts" / f"{name}.lua").read_text("utf-8"))
+        code = [
+            line
+            for source in sources
+            for line in source.splitlines()
+            if not line.lstrip().startswith("--")
+        ]
+        texts = re.findall(r"'[^']*'", "\n".join(code))
+        composed = scripts.script(path.stem).text
+        assert all(text in composed for text in texts), path.name
 
 
 def test_client_is_the_only_module_that_knows_redis_py() -> None:

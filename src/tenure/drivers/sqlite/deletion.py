@@ -3,7 +3,7 @@
 A job that is processing is never deleted. Whatever is deleted leaves its id known for a minute.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
 
@@ -23,10 +23,10 @@ from tenure.drivers.sqlite.inspection import source
 from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
-from tenure.drivers.sqlite.transaction import Operation, Row, Transaction
+from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.types import Answer, JobFilter, Retention
 
-__all__ = ["delete", "prune", "purge", "purgeable"]
+__all__ = ["Pruned", "delete", "prune", "purge", "purgeable"]
 
 _REMEMBER = statement("gone_remember")
 _DELETE = statement("jobs_delete")
@@ -41,6 +41,8 @@ _PURGE_CHECK = statement("purge_check")
 _ID_KNOWN = 60_000_000  # microseconds; twice as long as a dispatch is repeated
 _FRESH = 60_000_000  # microseconds; a job that ended more recently stays
 _FORGOTTEN_AT_ONCE = 10_000
+# SQLite walks all pages of what it deletes, and many builds overwrite them: up to 17 ms for a MB.
+_BYTES_AT_ONCE = 8_000_000
 
 
 def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answer]]:
@@ -72,15 +74,22 @@ def delete(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
     return run
 
 
-def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[int]:
-    """See `Driver.prune`."""
+class Pruned(Struct, frozen=True, kw_only=True):
+    """How many jobs one transaction of a prune deleted, and whether it stopped for its bytes."""
+
+    number: int
+    cut: bool
+
+
+def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[Pruned]:
+    """One step of `Driver.prune`. Its bytes are bounded, since all others who write wait for it."""
     ages = {
         COMPLETED: retention.completed,
         FAILED: retention.failed,
         CANCELLED: retention.cancelled,
     }
 
-    def run(transaction: Transaction) -> int:
+    def run(transaction: Transaction) -> Pruned:
         instant = transaction.time(now)
         transaction.execute(_GONE_FORGET, (instant, _FORGOTTEN_AT_ONCE))
         unique.forget(transaction, instant, _FORGOTTEN_AT_ONCE)
@@ -97,9 +106,9 @@ def prune(retention: Retention, limit: int, now: datetime | None) -> Operation[i
                     size=_beyond(size - gone.size, retention.completed_bytes),
                 )
                 pruning.oldest(queue, surplus)
-        if pruning.left > 0:  # there is time: the next call does not follow at once
+        if pruning.left > 0 and not pruning.cut:  # there is time: no other step follows at once
             limits.mend(transaction, instant)
-        return limit - pruning.left
+        return Pruned(number=limit - pruning.left, cut=pruning.cut)
 
     return run
 
@@ -115,45 +124,49 @@ def _beyond(stored: int, bound: int | None) -> int:
     return 0 if bound is None else max(0, stored - bound)
 
 
+_ALL = _Extent(number=2**63, size=2**63)
+
+
 class _Pruning:
-    """One call of prune, while it has deletions left."""
+    """One step of prune, while it has deletions left. Reads no more than what is to go."""
 
     def __init__(self, transaction: Transaction, now: int, limit: int) -> None:
         self._transaction = transaction
         self._now = now
         self._settled = now - _FRESH + 1  # the statement looks before an instant
+        self._room = _BYTES_AT_ONCE
         self.left = limit
+        self.cut = False
 
     def older(self, queue: str, state: int, age: float) -> _Extent:
         """Delete what ended longer than `age` seconds ago; how much."""
         before = min(self._now - span(age), self._settled)
-        return self._delete(queue, state, self._ended(queue, state, before))
+        return self._delete(queue, state, before, _ALL)
 
     def oldest(self, queue: str, surplus: _Extent) -> None:
         """Delete the completed jobs that ended first, until so many and so much are gone."""
-        if not (surplus.number or surplus.size):
-            return
-        found: list[Row] = []
-        size = 0
-        # No more is read than what is to go.
-        with closing(self._ended(queue, COMPLETED, self._settled)) as ended:
-            for row in ended:
-                if len(found) >= surplus.number and size >= surplus.size:
+        if surplus.number or surplus.size:
+            self._delete(queue, COMPLETED, self._settled, surplus)
+
+    def _delete(self, queue: str, state: int, before: int, wanted: _Extent) -> _Extent:
+        seqs: list[int] = []
+        deleted = 0
+        parameters = (state, queue, before, self.left)
+        with closing(self._transaction.each(_FINISHED_BEFORE, parameters)) as ended:
+            for seq, size in ended:
+                if len(seqs) >= wanted.number and deleted >= wanted.size:
                     break
-                found.append(row)
-                size += row[1]
-        self._delete(queue, COMPLETED, found)
-
-    def _ended(self, queue: str, state: int, before: int) -> Generator[Row]:
-        return self._transaction.each(_FINISHED_BEFORE, (state, queue, before, self.left))
-
-    def _delete(self, queue: str, state: int, found: Iterable[Row]) -> _Extent:
-        rows = list(found)
-        gone = _Extent(number=len(rows), size=sum(size for _, size in rows))
-        if rows:
-            _remove(self._transaction, [seq for seq, _ in rows], self._now)
+                if deleted >= self._room:
+                    self.cut = True
+                    break
+                seqs.append(seq)
+                deleted += size
+        gone = _Extent(number=len(seqs), size=deleted)
+        if seqs:
+            _remove(self._transaction, seqs, self._now)
             _count(self._transaction, queue, state, gone)
             self.left -= gone.number
+            self._room -= gone.size
         return gone
 
 

@@ -57,6 +57,7 @@ from tenure.types import (
 __all__ = ["SqliteDriver"]
 
 _SYNCHRONOUS = ("FULL", "NORMAL")
+_FOR_OTHERS = 0.02  # seconds between the steps of a prune, for the others who write
 _logger = logging.getLogger("tenure.sqlite")
 
 
@@ -205,7 +206,13 @@ class SqliteDriver(Driver):
         await self._engine.write(control.pause(queue, paused))
 
     async def prune(self, retention: Retention, limit: int, *, now: datetime | None = None) -> int:
-        return await self._engine.write(deletion.prune(retention, limit, now))
+        deleted = 0
+        while True:
+            step = await self._engine.write(deletion.prune(retention, limit - deleted, now))
+            deleted += step.number
+            if not step.cut or deleted >= limit:
+                return deleted
+            await self._clock.sleep(_FOR_OTHERS)
 
     # --- inspection -----------------------------------------------------------------------------
 

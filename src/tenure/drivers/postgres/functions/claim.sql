@@ -35,6 +35,12 @@ BEGIN
     IF EXISTS (SELECT FROM {schema}.marks WHERE id > 0) OR EXISTS (
         SELECT FROM {schema}.holds
         WHERE free_at <= v_now OR free_at > v_now + interval '2 seconds'
+    ) OR EXISTS (
+        SELECT FROM unnest(p_queues) AS asked (queue)
+        WHERE CASE WHEN EXISTS (
+            SELECT FROM {schema}.lanes AS l
+            WHERE l.queue = asked.queue AND l.parked IS NULL AND l.head_at <= v_now
+        ) THEN {schema}.near(asked.queue, p_limit, v_now) END
     ) THEN
         v_may := {schema}.hold_limits();
         IF v_may THEN
@@ -92,7 +98,7 @@ BEGIN
                     IF v_job.lane IS NOT NULL THEN
                         v_may := coalesce(v_may, {schema}.hold_limits());
                         v_met := true;
-                        v_full := CASE WHEN v_may THEN {schema}.full_key(v_job.limits, v_now) END;
+                        v_full := CASE WHEN v_may THEN ({schema}.full_key(v_job.limits, v_now)).key END;
                         EXIT WHEN NOT v_may OR v_full IS NOT NULL;
                     END IF;
                     v_bytes := v_bytes - v_job.size;

@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION {schema}.examine(
 DECLARE
     v_old {schema}.lanes;
     v_head record;
-    v_full text;
+    v_full record;
     v_stood boolean;
 BEGIN
     SELECT * INTO v_old FROM {schema}.lanes
@@ -34,17 +34,18 @@ BEGIN
         RETURN v_stood;
     END IF;
 
-    IF v_head.run_at <= p_now THEN
-        v_full := {schema}.full_key(v_head.limits, p_now);
-    END IF;
+    -- One that is not due stands there all the same: its time will come without any mark.
+    SELECT * INTO v_full FROM {schema}.full_key(
+        CASE WHEN v_head.run_at <= p_now THEN v_head.limits END, p_now
+    );
     INSERT INTO {schema}.lanes AS l (queue, priority, lane, limits, head, head_at, parked)
-    VALUES (p_queue, p_priority, p_lane, v_head.limits, v_head.seq, v_head.run_at, v_full)
+    VALUES (p_queue, p_priority, p_lane, v_head.limits, v_head.seq, v_head.run_at, v_full.key)
     ON CONFLICT (queue, priority, lane) DO UPDATE
     SET head = excluded.head, head_at = excluded.head_at, parked = excluded.parked
     WHERE (l.head, l.head_at, l.parked) IS DISTINCT FROM
         (excluded.head, excluded.head_at, excluded.parked);
-    IF v_head.kept IS DISTINCT FROM (v_full IS NOT NULL) THEN
-        UPDATE {schema}.jobs SET kept = (v_full IS NOT NULL) WHERE seq = v_head.seq;
+    IF v_head.kept IS DISTINCT FROM (v_full.key IS NOT NULL) THEN
+        UPDATE {schema}.jobs SET kept = (v_full.key IS NOT NULL) WHERE seq = v_head.seq;
     END IF;
     IF v_old.head <> v_head.seq THEN
         UPDATE {schema}.jobs SET kept = true WHERE seq = (
@@ -54,10 +55,10 @@ BEGIN
             FOR UPDATE SKIP LOCKED
         );
     END IF;
-    IF v_full IS NOT NULL THEN
-        PERFORM {schema}.expect(v_full, p_now);
+    IF isfinite(v_full.free) THEN
+        PERFORM {schema}.expect(v_full.key, v_full.free);
     END IF;
     RETURN v_stood AND (
-        v_full IS NOT NULL OR (v_old.head, v_old.head_at) <> (v_head.seq, v_head.run_at)
+        v_full.key IS NOT NULL OR (v_old.head, v_old.head_at) <> (v_head.seq, v_head.run_at)
     );
 END $$;

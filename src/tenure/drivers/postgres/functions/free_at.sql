@@ -1,6 +1,6 @@
 -- When a key lets one more claim through.
--- In: the key, now. Out: -infinity for now, infinity where a hold must end first, else the instant at
---     which fewer claims than its rate are within the last second.
+-- In: the key, now. Out: -infinity for now, infinity where a hold must end first, else the instant,
+--     later than now, at which fewer claims than its rate are within the last second.
 -- A claim of the far future was made before the clock was set back, and must not block.
 -- Runs under the settings of the function that calls it.
 CREATE OR REPLACE FUNCTION {schema}.free_at(p_key text, p_now timestamptz)

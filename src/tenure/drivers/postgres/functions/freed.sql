@@ -6,8 +6,9 @@ CREATE OR REPLACE FUNCTION {schema}.freed(p_key text, p_now timestamptz)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_queue text := '';
+    v_free timestamptz := {schema}.free_at(p_key, p_now);
 BEGIN
-    IF {schema}.free_at(p_key, p_now) <= p_now THEN
+    IF v_free <= p_now THEN
         LOOP
             SELECT l.queue INTO v_queue FROM {schema}.lanes AS l
             WHERE l.parked = p_key AND l.queue > v_queue
@@ -17,5 +18,5 @@ BEGIN
             PERFORM {schema}.unpark(p_key, v_queue, p_now);
         END LOOP;
     END IF;
-    PERFORM {schema}.expect(p_key, p_now);
+    PERFORM {schema}.expect(p_key, v_free);
 END $$;

@@ -6,7 +6,7 @@
 -- answer may keep it for longer, and then others go on without jobs with limits.
 -- Each statement after it sees what the one before committed.
 CREATE OR REPLACE FUNCTION {schema}.hold_limits()
-RETURNS boolean LANGUAGE plpgsql VOLATILE SET lock_timeout = '1s' AS $$
+RETURNS boolean LANGUAGE plpgsql VOLATILE SET lock_timeout = '2s' AS $$
 BEGIN
     PERFORM pg_catalog.pg_advisory_xact_lock('{schema}.lanes'::regclass::oid::bigint);
     RETURN true;

@@ -9,13 +9,15 @@ CREATE OR REPLACE FUNCTION {schema}.offer(
 ) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_key text;
+    v_free timestamptz;
     v_lane {schema}.lanes;
     v_before boolean := false;
 BEGIN
     FOREACH v_key IN ARRAY coalesce(p_limits, '{}') LOOP
-        IF {schema}.free_at(v_key, p_now) > p_now THEN
-            PERFORM {schema}.expect(v_key, p_now);
-        ELSE
+        v_free := {schema}.free_at(v_key, p_now);
+        IF isfinite(v_free) THEN
+            PERFORM {schema}.expect(v_key, v_free);
+        ELSIF v_free < p_now THEN
             v_lane := {schema}.unpark(v_key, p_queue, p_now);
             IF v_lane.priority > p_priority OR (
                 v_lane.priority = p_priority AND (v_lane.head_at, v_lane.head) < (p_at, p_seq)
