@@ -5,6 +5,7 @@ from datetime import datetime
 
 from tenure.drivers.postgres import enqueue
 from tenure.drivers.postgres.pool import Runner
+from tenure.errors import StoreUnavailable
 from tenure.standing import Fired, NewSchedule, ScheduleRecord, Schedules, Tick
 from tenure.types import NewJob
 
@@ -55,7 +56,31 @@ async def look(runner: Runner, now: datetime | None) -> Schedules:
 
 
 async def fire(runner: Runner, ticks: Sequence[Tick], now: datetime | None) -> list[Fired]:
-    """See `Driver.fire`."""
+    """See `Driver.fire`.
+
+    A unique key may be in doubt for as long as somebody's transaction is open. So a schedule whose
+    jobs have one is fired by itself, after the others, and waits a moment only: then its ticks are
+    `LOST` for now, whoever asks again will see.
+    """
+    keyed = dict.fromkeys(t.schedule_id for t in ticks if t.job is not None and t.job.unique)
+    answers: dict[int, Fired] = {}
+    for schedule_id in (None, *keyed):
+        places = [
+            place
+            for place, tick in enumerate(ticks)
+            if (tick.schedule_id if tick.schedule_id in keyed else None) == schedule_id
+        ]
+        try:
+            some = await _fire(runner, [ticks[place] for place in places], now)
+        except StoreUnavailable as error:
+            if error.ambiguous or schedule_id is None:
+                raise
+            some = [Fired.LOST] * len(places)
+        answers |= zip(places, some, strict=True)
+    return [answers[place] for place in range(len(ticks))]
+
+
+async def _fire(runner: Runner, ticks: Sequence[Tick], now: datetime | None) -> list[Fired]:
     if not ticks:
         return []
     jobs = [tick.job or _NONE for tick in ticks]

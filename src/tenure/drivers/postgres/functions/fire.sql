@@ -3,7 +3,8 @@
 --     NULL for the server's.
 -- Out: one answer for each, as in `Fired`.
 -- Rows of schedules are locked before all that storing jobs locks, and by nobody after it. A job that
--- is known, or kept out by its unique key, is not stored, and that is all.
+-- is known, or kept out by its unique key, is not stored, and that is all. For a key that an open
+-- transaction has in doubt it waits a moment and fails: the schedule is locked meanwhile.
 CREATE OR REPLACE FUNCTION {schema}.fire(
     p_schedules text[], p_revisions text[], p_previous timestamptz[], p_instants timestamptz[],
     p_ids text[], p_names text[], p_queues text[], p_payloads bytea[], p_delays double precision[],
@@ -25,6 +26,9 @@ BEGIN
         FROM unnest(p_ids, v_answers) WITH ORDINALITY AS t (id, answer, place)
     ) AS n (id, place, first);
     IF cardinality(array_remove(v_ids, NULL)) > 0 THEN
+        IF cardinality(array_remove(p_keys, NULL)) > 0 THEN
+            PERFORM set_config('lock_timeout', '250ms', true);
+        END IF;
         PERFORM {schema}.enqueue_unique(
             v_ids, p_names, p_queues, p_payloads, p_delays, p_ats, p_priorities, p_max_attempts,
             p_timeouts, p_headers, p_contents, p_keys, p_untils, p_modes, p_periods, p_max_waits,
