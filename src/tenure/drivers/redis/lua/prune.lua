@@ -50,9 +50,9 @@ local function lighten(queue)
 end
 
 local forgotten = forget(FORGOTTEN_AT_ONCE)
-local keys_looked_at = forget_keys(FORGOTTEN_AT_ONCE)
+local keys_looked_at = keys().forget(FORGOTTEN_AT_ONCE)
 forget_workers()
-free_in_time() -- also where nobody claims any more
+freeing().free_in_time() -- also where nobody claims any more
 local totals, deleted = call('HGETALL', TOTALS), 0
 for i = 1, #totals, 2 do
     local state, queue = tonumber(string.sub(totals[i], 1, 1)), string.sub(totals[i], 2)

@@ -22,17 +22,16 @@ local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. '
 local BYTES = base .. 'bytes' -- of each queue: of payload and result of its completed jobs
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
--- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. The hold's
--- are UNTIL, LEASE, CLAIMED (when it was made), TOKEN and WORKER (who made it).
+-- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. HELD says
+-- who made the current hold, and when: one text for all jobs of a claim (see held_text).
 local STATE, CANCEL, EXTRAS, PRIORITY = 1, 2, 3, 4
-local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE, CLAIMED = 5, 6, 7, 8, 9, 10, 11
-local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 12, 13, 14, 15, 16
-local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME = 17, 18, 19, 20, 21
-local WORKER, QUEUE, NAME = 22, 23, 24
+local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE = 5, 6, 7, 8, 9, 10
+local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 11, 12, 13, 14, 15
+local SEQ, CONTENT, HELD, SETTLED_TOKEN, SETTLED_OUTCOME, QUEUE, NAME = 16, 17, 18, 19, 20, 21, 22
 -- How it is packed, as records.py reads it; half the time of cmsgpack. Texts follow their lengths.
-local LAYOUT = '>BBBbI8I8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0Hc0'
+local LAYOUT = '>BBBbI8I8I8I8I8I8I4I4I4I4I4c16c16Hc0Bc0Bc0Hc0Hc0'
 -- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
-local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 25, 26, 27
+local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 23, 24, 25
 
 local PENDING, BLOCKED, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 1, 2, 3, 4, 5
 -- EXTRAS is the sum of those that the job has, so that the usual job costs no look-up for them.
@@ -194,9 +193,8 @@ end
 local function pack(m)
     local packed = struct.pack(
         LAYOUT, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13],
-        m[14], m[15], m[16], m[SEQ], m[CONTENT], #m[TOKEN], m[TOKEN], #m[SETTLED_TOKEN],
-        m[SETTLED_TOKEN], #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[WORKER], m[WORKER],
-        #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
+        m[14], m[15], m[SEQ], m[CONTENT], #m[HELD], m[HELD], #m[SETTLED_TOKEN], m[SETTLED_TOKEN],
+        #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
     if m[EXTRAS] ~= 0 and has_tail(m) then
         packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
@@ -246,9 +244,18 @@ local function drop_extra(key, extra, id, mark)
     end
 end
 
+-- The token behind its length, the instant, the worker.
+local function held_text(token, worker)
+    return struct.pack('>Bc0I8', #token, token, NOW) .. worker
+end
+
+local function token_of(mark)
+    return mark[HELD] ~= '' and struct.unpack('>Bc0', mark[HELD]) or ''
+end
+
 -- I3: whether the hold is the current one, expired or not.
 local function held_by(mark, serial, token)
-    return mark[STATE] == PROCESSING and mark[SERIAL] == serial and mark[TOKEN] == token
+    return mark[STATE] == PROCESSING and mark[SERIAL] == serial and token_of(mark) == token
 end
 
 -- --- places --------------------------------------------------------------------------------------
@@ -358,17 +365,16 @@ local function shift(id, mark)
     wake(mark[QUEUE])
 end
 
-local free_key -- parts/unique.lua has it, which every script that may end a job uses
+local keys -- parts/unique.lua has it, which every script that may end a job uses
 
 -- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
 local function become(id, mark, state)
     leave(id, mark)
     if state >= COMPLETED and mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
-        free_key(id, mark)
+        keys().free(id, mark)
     end
     mark[STATE] = state
-    mark[TOKEN], mark[WORKER] = '', ''
-    mark[UNTIL], mark[LEASE], mark[CLAIMED] = 0, 0, 0
+    mark[HELD], mark[UNTIL], mark[LEASE] = '', 0, 0
     mark[FINISHED] = state >= COMPLETED and NOW or 0
     enter(id, mark)
 end
