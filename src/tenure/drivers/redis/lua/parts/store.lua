@@ -230,34 +230,6 @@ local function has(mark, extra)
     return math.floor(mark[EXTRAS] / extra) % 2 == 1
 end
 
-local function put_extra(key, extra, id, mark, value)
-    put('HSET', key, id, value)
-    if not has(mark, extra) then
-        mark[EXTRAS] = mark[EXTRAS] + extra
-    end
-end
-
-local function drop_extra(key, extra, id, mark)
-    if has(mark, extra) then
-        put('HDEL', key, id)
-        mark[EXTRAS] = mark[EXTRAS] - extra
-    end
-end
-
--- The token behind its length, the instant, the worker.
-local function held_text(token, worker)
-    return struct.pack('>Bc0I8', #token, token, NOW) .. worker
-end
-
-local function token_of(mark)
-    return mark[HELD] ~= '' and struct.unpack('>Bc0', mark[HELD]) or ''
-end
-
--- I3: whether the hold is the current one, expired or not.
-local function held_by(mark, serial, token)
-    return mark[STATE] == PROCESSING and mark[SERIAL] == serial and token_of(mark) == token
-end
-
 -- --- places --------------------------------------------------------------------------------------
 
 -- Members sort by arrival where their scores are equal, and carry the id behind the number.
@@ -313,27 +285,7 @@ local function change_lane(what, id, mark)
     lane_changes[#lane_changes + 1] = change
 end
 
--- Take a job out of the place of its state. `enter` is its counterpart; both keep the totals.
-local function leave(id, mark)
-    local state, member = mark[STATE], mark[SEQ] .. id
-    local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
-    if state == PENDING and limited then
-        change_lane('leave', id, mark)
-    elseif state == PENDING then
-        local key = ready_key(mark[QUEUE], mark[PRIORITY])
-        put('ZREM', key, member)
-        left_ready[key] = { mark[QUEUE], mark[PRIORITY] }
-    elseif state == PROCESSING then
-        put('ZREM', LEASES, member)
-        if limited then
-            change_lane('give_back', id, mark)
-        end
-    else
-        put('ZREM', ended_key(state, mark[QUEUE]), member)
-    end
-    count(state, mark[QUEUE], -1)
-end
-
+-- Put a job into the place of its state; `leave` in parts/changing.lua is its counterpart.
 local function enter(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
     if state == PENDING and mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS) then
@@ -366,15 +318,3 @@ local function shift(id, mark)
 end
 
 local keys -- parts/unique.lua has it, which every script that may end a job uses
-
--- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
-local function become(id, mark, state)
-    leave(id, mark)
-    if state >= COMPLETED and mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
-        keys().free(id, mark)
-    end
-    mark[STATE] = state
-    mark[HELD], mark[UNTIL], mark[LEASE] = '', 0, 0
-    mark[FINISHED] = state >= COMPLETED and NOW or 0
-    enter(id, mark)
-end

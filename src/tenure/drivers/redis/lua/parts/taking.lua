@@ -30,6 +30,11 @@ local function stand_in(queue, priority, member)
     return mark
 end
 
+-- The token behind its length, the instant, the worker.
+local function held_text(token, worker)
+    return struct.pack('>Bc0I8', #token, token, NOW) .. worker
+end
+
 local function before(one, other)
     if one[PRIORITY] ~= other[PRIORITY] then
         return one[PRIORITY] > other[PRIORITY]
