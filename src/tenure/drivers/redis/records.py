@@ -16,7 +16,17 @@ from tenure.drivers.redis.requests import MODES, STATES, UNIQUE
 from tenure.outcomes import Failure
 from tenure.types import Job, UniqueKey
 
-__all__ = ["MILLION", "UNREADABLE", "Mark", "Read", "moment", "read_jobs", "read_mark", "sized"]
+__all__ = [
+    "MILLION",
+    "UNREADABLE",
+    "Mark",
+    "Read",
+    "moment",
+    "read_jobs",
+    "read_mark",
+    "sized",
+    "token_of",
+]
 
 MILLION = 1_000_000
 _NO_HEADERS: Mapping[str, str] = {}
@@ -43,13 +53,13 @@ class Mark(Struct, gc=False):
     size: int
     seq: bytes
     content: bytes
-    token: bytes
+    held: bytes
     queue: str
     name: str
     tail: bytes
 
 
-_NUMBERS = struct.Struct(">BBBb6Q8x5I16s16s")
+_NUMBERS = struct.Struct(">BBBb6Q5I16s16s")
 _EXTRAS, _HAS_TAIL = 2, 8 + 16  # where a mark says so, and its bits for unique key and limits
 _STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
 
@@ -60,22 +70,26 @@ def read_mark(packed: bytes) -> Mark:
 
     Written out, since a claim spends a third of its time here.
     """
-    token = _NUMBERS.size + 1
-    settled_token = token + packed[token - 1] + 1
+    held = _NUMBERS.size + 2
+    settled_token = held + (packed[held - 2] << 8 | packed[held - 1]) + 1
     settled_outcome = settled_token + packed[settled_token - 1] + 1
-    worker = settled_outcome + packed[settled_outcome - 1] + 2
-    queue = worker + (packed[worker - 2] << 8 | packed[worker - 1]) + 2
+    queue = settled_outcome + packed[settled_outcome - 1] + 2
     name = queue + (packed[queue - 2] << 8 | packed[queue - 1]) + 2
     end = name + (packed[name - 2] << 8 | packed[name - 1])
     if end != len(packed) and not packed[_EXTRAS] & _HAS_TAIL:
         raise ValueError("it has another length than it says")
     texts: list[Any] = [
-        packed[token : settled_token - 1],
+        packed[held : settled_token - 1],
         packed[queue : name - 2].decode(),
         packed[name:end].decode(),
         packed[end:],
     ]
     return Mark(*_NUMBERS.unpack_from(packed), *texts)
+
+
+def token_of(mark: Mark) -> str:
+    """The token of the current hold: what stands first in its text."""
+    return mark.held[1 : 1 + mark.held[0]].decode()
 
 
 def sized(data: bytes, at: int) -> bytes:

@@ -85,7 +85,7 @@ def expired(reply: Sequence[Any]) -> Expired:
             mark = records.read_mark(raw or b"")
         except records.UNREADABLE:
             continue  # reclaim takes it away
-        hold = Hold(job_id.decode(), mark.serial, mark.token.decode())
+        hold = Hold(job_id.decode(), mark.serial, records.token_of(mark))
         found.append(
             ExpiredHold(
                 hold=hold, until=records.moment(mark.until), lease=mark.lease / records.MILLION

@@ -4,6 +4,6 @@
 if call('HDEL', DEFINITIONS, ARGV[2]) == 0 then
     return 0
 end
-limit_changed(ARGV[2])
+freeing().limit_changed(ARGV[2])
 flush()
 return 1

@@ -3,7 +3,7 @@
 --     and how many completed ones of a queue to keep, and how many bytes of them ('' for all).
 -- Out: how many, and 1 if there is more to forget, else 0. Looks only at what it deletes, or little
 -- more: each state of a queue is sorted by its end, and its number and bytes are kept.
--- uses: store, limits, lanes, freeing, unique, removing, presence
+-- uses: store, changing, limits, lanes, freeing, unique, removing, presence
 
 local FRESH = 60000000 -- microseconds; a job that ended more recently stays
 local left = tonumber(ARGV[2])
@@ -50,9 +50,9 @@ local function lighten(queue)
 end
 
 local forgotten = forget(FORGOTTEN_AT_ONCE)
-local keys_looked_at = forget_keys(FORGOTTEN_AT_ONCE)
+local keys_looked_at = keys().forget(FORGOTTEN_AT_ONCE)
 forget_workers()
-free_in_time() -- also where nobody claims any more
+freeing().free_in_time() -- also where nobody claims any more
 local totals, deleted = call('HGETALL', TOTALS), 0
 for i = 1, #totals, 2 do
     local state, queue = tonumber(string.sub(totals[i], 1, 1)), string.sub(totals[i], 2)

@@ -3,5 +3,5 @@
 -- uses: store, limits, lanes, freeing
 
 call('HSET', DEFINITIONS, ARGV[2], ARGV[3])
-limit_changed(ARGV[2])
+freeing().limit_changed(ARGV[2])
 flush()

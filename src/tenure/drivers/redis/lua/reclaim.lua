@@ -1,10 +1,10 @@
 -- Makes jobs pending again whose lease has run out, longest ago first.
--- In: how many at most, what their histories get, how many delays, the delays, then '*' for any hold, or id, serial, token of
---     each hold that may be ended.
+-- In: how many at most, what their histories get, how many delays, the delays, then '*' for any
+--     hold, or id, serial, token of each hold that may be ended.
 -- Out: id, serial and token of each hold that this ended, flat.
 -- Begins with a write that a server without free memory refuses: an outcome that waits for memory
 -- under its hold must not be replaced meanwhile.
--- uses: store, limits, lanes, history
+-- uses: store, changing, limits, lanes, history
 
 batch_of('HSET', MARKS)
 local limit, how, delays, at = tonumber(ARGV[2]), ARGV[3], {}, 5 + tonumber(ARGV[4])
@@ -64,7 +64,7 @@ for n = 1, math.min(limit, #due) do
     local id, mark = due[n].id, due[n].mark
     ended[#ended + 1] = id
     ended[#ended + 1] = int(mark[SERIAL])
-    ended[#ended + 1] = mark[TOKEN]
+    ended[#ended + 1] = token_of(mark)
     remember(id, mark, how)
     mark[RUN_AT] = NOW + delays[math.min(mark[STALLS] + 1, #delays)]
     mark[SERIAL], mark[STALLS] = mark[SERIAL] + 1, mark[STALLS] + 1

@@ -1,16 +1,16 @@
 -- Makes failed and cancelled jobs due now, with a fresh budget. In: id, serial or '' for each.
 -- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
--- uses: store, limits, lanes, unique
+-- uses: store, changing, limits, lanes, unique
 
 -- Whether the job has no unique key, or holds it from now on. A throttle is not asked for its key.
 local function takes_key_anew(id, mark)
-    local unique = has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE])
+    local unique = has(mark, HAS_UNIQUE) and keys().of(mark[UNIQUE])
     if not unique or unique.mode == THROTTLE then
         return true
-    elseif holder_of(unique.key) then
+    elseif keys().holder(unique.key) then
         return false
     end
-    hold_key(id, unique)
+    keys().hold(id, unique)
     return true
 end
 

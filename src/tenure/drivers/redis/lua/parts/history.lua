@@ -6,8 +6,10 @@ local KEPT_ATTEMPTS = '-100'
 
 local function remember(id, mark, how)
     local key = base .. 'history:' .. id
+    local _, claimed, at = struct.unpack('>Bc0I8', mark[HELD])
+    local worker = string.sub(mark[HELD], at)
     put('RPUSH', key, struct.pack(
-        '>I4I4I8I8Hc0', mark[ATTEMPT], mark[SERIAL], mark[CLAIMED], NOW, #mark[WORKER], mark[WORKER]
+        '>I4I4I8I8Hc0', mark[ATTEMPT], mark[SERIAL], claimed, NOW, #worker, worker
     ) .. how)
     put('LTRIM', key, KEPT_ATTEMPTS, '-1')
     if not has(mark, HAS_HISTORY) then

@@ -23,6 +23,8 @@ local KEPT, PARKED, PLACED = base .. 'kept:', base .. 'parked:', base .. 'placed
 local PARKED_LANES, PARKED_KEYS = base .. 'parked_lanes', base .. 'parked_keys'
 
 local function make_lanes()
+    local limits = make_limits()
+    local full, full_key, rate_free_at = limits.full, limits.full_key, limits.rate_free_at
     local known = {}
     local exposed = {} -- {lane, member, due} since a claim has looked at them
 
@@ -242,7 +244,7 @@ local function make_lanes()
     local function take(lane, member, serial)
         call('ZREM', lane.all, member)
         for _, key in ipairs(lane.keys) do
-            count_claim(key, id_in(member) .. ':' .. int(serial))
+            limits.count_claim(key, id_in(member) .. ':' .. int(serial))
         end
         local following, due = head_of(lane)
         local no_room = following and due <= NOW and full_key(lane)
@@ -262,7 +264,8 @@ local function make_lanes()
     end
 
     return {
-        lane_named = lane_named, loosen = loosen, newly_exposed = newly_exposed, pass_over = pass_over,
+        full_key = full_key, lane_named = lane_named, loosen = loosen,
+        newly_exposed = newly_exposed, pass_over = pass_over, rate_free_at = rate_free_at,
         run = run, take = take,
     }
 end

@@ -23,7 +23,7 @@ local function remove(id, mark)
         weight = mark[SIZE] + (has(mark, HAS_RESULT) and call('HSTRLEN', RESULTS, id) or 0)
         weigh(mark[QUEUE], -weight)
     elseif mark[STATE] < COMPLETED and has(mark, HAS_UNIQUE) then
-        free_key(id, mark) -- an end has done so already
+        keys().free(id, mark) -- an end has done so already
     end
     put('HDEL', MARKS, id)
     put('HDEL', JOBS, id)

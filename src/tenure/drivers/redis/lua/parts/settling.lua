@@ -1,8 +1,8 @@
 -- settle_all(at): records outcomes. Shared by record and exchange.
 --
 -- In, from ARGV[at] on: how many, then eight for each: id, serial, token, name of the outcome,
--- kind, delay or '', failure or result or '', what the history gets or ''. Out: one number for each (as in replies.py), and where
--- in ARGV it ended.
+-- kind, delay or '', failure or result or '', what the history gets or ''.
+-- Out: one number for each (as in replies.py), and where in ARGV it ended.
 -- Implements outcomes.settle: the state, how many starts are given back, whether the row of stalls
 -- ends, whether the wish to cancel turns it into a cancellation.
 
@@ -41,7 +41,7 @@ local function settle(id, mark, outcome, kind, delay, content, how)
         remember(id, mark, how)
     end
     mark[SETTLED_SERIAL], mark[SETTLED_TOKEN], mark[SETTLED_OUTCOME] =
-        mark[SERIAL], mark[TOKEN], outcome
+        mark[SERIAL], token_of(mark), outcome
     mark[ATTEMPT] = mark[ATTEMPT] - rule[2]
     mark[CANCEL] = 0
     if stalls_end then

@@ -22,17 +22,16 @@ local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. '
 local BYTES = base .. 'bytes' -- of each queue: of payload and result of its completed jobs
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
--- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. The hold's
--- are UNTIL, LEASE, CLAIMED (when it was made), TOKEN and WORKER (who made it).
+-- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. HELD says
+-- who made the current hold, and when: one text for all jobs of a claim (see held_text).
 local STATE, CANCEL, EXTRAS, PRIORITY = 1, 2, 3, 4
-local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE, CLAIMED = 5, 6, 7, 8, 9, 10, 11
-local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 12, 13, 14, 15, 16
-local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME = 17, 18, 19, 20, 21
-local WORKER, QUEUE, NAME = 22, 23, 24
+local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE = 5, 6, 7, 8, 9, 10
+local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 11, 12, 13, 14, 15
+local SEQ, CONTENT, HELD, SETTLED_TOKEN, SETTLED_OUTCOME, QUEUE, NAME = 16, 17, 18, 19, 20, 21, 22
 -- How it is packed, as records.py reads it; half the time of cmsgpack. Texts follow their lengths.
-local LAYOUT = '>BBBbI8I8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0Hc0'
+local LAYOUT = '>BBBbI8I8I8I8I8I8I4I4I4I4I4c16c16Hc0Bc0Bc0Hc0Hc0'
 -- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
-local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 25, 26, 27
+local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 23, 24, 25
 
 local PENDING, BLOCKED, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 1, 2, 3, 4, 5
 -- EXTRAS is the sum of those that the job has, so that the usual job costs no look-up for them.
@@ -194,9 +193,8 @@ end
 local function pack(m)
     local packed = struct.pack(
         LAYOUT, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13],
-        m[14], m[15], m[16], m[SEQ], m[CONTENT], #m[TOKEN], m[TOKEN], #m[SETTLED_TOKEN],
-        m[SETTLED_TOKEN], #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[WORKER], m[WORKER],
-        #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
+        m[14], m[15], m[SEQ], m[CONTENT], #m[HELD], m[HELD], #m[SETTLED_TOKEN], m[SETTLED_TOKEN],
+        #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
     if m[EXTRAS] ~= 0 and has_tail(m) then
         packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
@@ -230,25 +228,6 @@ end
 
 local function has(mark, extra)
     return math.floor(mark[EXTRAS] / extra) % 2 == 1
-end
-
-local function put_extra(key, extra, id, mark, value)
-    put('HSET', key, id, value)
-    if not has(mark, extra) then
-        mark[EXTRAS] = mark[EXTRAS] + extra
-    end
-end
-
-local function drop_extra(key, extra, id, mark)
-    if has(mark, extra) then
-        put('HDEL', key, id)
-        mark[EXTRAS] = mark[EXTRAS] - extra
-    end
-end
-
--- I3: whether the hold is the current one, expired or not.
-local function held_by(mark, serial, token)
-    return mark[STATE] == PROCESSING and mark[SERIAL] == serial and mark[TOKEN] == token
 end
 
 -- --- places --------------------------------------------------------------------------------------
@@ -306,27 +285,7 @@ local function change_lane(what, id, mark)
     lane_changes[#lane_changes + 1] = change
 end
 
--- Take a job out of the place of its state. `enter` is its counterpart; both keep the totals.
-local function leave(id, mark)
-    local state, member = mark[STATE], mark[SEQ] .. id
-    local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
-    if state == PENDING and limited then
-        change_lane('leave', id, mark)
-    elseif state == PENDING then
-        local key = ready_key(mark[QUEUE], mark[PRIORITY])
-        put('ZREM', key, member)
-        left_ready[key] = { mark[QUEUE], mark[PRIORITY] }
-    elseif state == PROCESSING then
-        put('ZREM', LEASES, member)
-        if limited then
-            change_lane('give_back', id, mark)
-        end
-    else
-        put('ZREM', ended_key(state, mark[QUEUE]), member)
-    end
-    count(state, mark[QUEUE], -1)
-end
-
+-- Put a job into the place of its state; `leave` in parts/changing.lua is its counterpart.
 local function enter(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
     if state == PENDING and mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS) then
@@ -358,17 +317,4 @@ local function shift(id, mark)
     wake(mark[QUEUE])
 end
 
-local free_key -- parts/unique.lua has it, which every script that may end a job uses
-
--- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
-local function become(id, mark, state)
-    leave(id, mark)
-    if state >= COMPLETED and mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
-        free_key(id, mark)
-    end
-    mark[STATE] = state
-    mark[TOKEN], mark[WORKER] = '', ''
-    mark[UNTIL], mark[LEASE], mark[CLAIMED] = 0, 0, 0
-    mark[FINISHED] = state >= COMPLETED and NOW or 0
-    enter(id, mark)
-end
+local keys -- parts/unique.lua has it, which every script that may end a job uses

@@ -17,9 +17,9 @@ local function stand_in(queue, priority, member)
     local id = id_in(member)
     local every = HAS_ERROR + HAS_RESULT + HAS_PROGRESS + HAS_HISTORY
     local mark = {
-        PENDING, 0, every, priority, NOW, NOW, NOW, 0, 0, 0, 0, 0, 0, 0, 0,
+        PENDING, 0, every, priority, NOW, NOW, NOW, 0, 0, 0, 0, 0, 0, 0,
         call('HSTRLEN', JOBS, id), string.sub(member, 1, 16), string.rep('-', 16),
-        '', '', '', '', queue, ''
+        '', '', '', queue, ''
     }
     local lane = call('HGET', PLACED, id)
     if lane then
@@ -28,6 +28,11 @@ local function stand_in(queue, priority, member)
         mark[UNIQUE], mark[LIMITS] = '', string.sub(lane, at)
     end
     return mark
+end
+
+-- The token behind its length, the instant, the worker.
+local function held_text(token, worker)
+    return struct.pack('>Bc0I8', #token, token, NOW) .. worker
 end
 
 local function before(one, other)
@@ -48,7 +53,7 @@ local function held_by_token(token)
         local marks = read_marks(ids)
         for i, id in ipairs(ids) do
             local mark = marks[i]
-            if mark and mark[STATE] == PROCESSING and mark[TOKEN] == token then
+            if mark and mark[STATE] == PROCESSING and token_of(mark) == token then
                 held[mark[QUEUE]] = held[mark[QUEUE]] or {}
                 table.insert(held[mark[QUEUE]], { id = id, mark = mark })
             end
@@ -102,7 +107,8 @@ local function add_exposed(due, from)
 end
 
 local function take(at)
-    local token, worker, lease = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
+    local token, lease = ARGV[at], tonumber(ARGV[at + 2])
+    local held_now = held_text(token, ARGV[at + 1])
     local lease_end = int(NOW + lease)
     local limit, max_bytes = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
     local ids, packed, marks, size, full_up = {}, {}, {}, 0, false
@@ -121,7 +127,7 @@ local function take(at)
     -- Whether no limit holds the job; else its lane is parked.
     local function passes(due, i, mark)
         local lane = lanes().lane_named(lane_name(mark))
-        local key = full_key(lane)
+        local key = lanes().full_key(lane)
         if key then
             lanes().pass_over(lane, due.members[i], key)
             add_exposed(due, i)
@@ -130,16 +136,6 @@ local function take(at)
             due.again = due.again or due.cut
         end
         return not key
-    end
-
-    local function start(id, mark)
-        mark[STATE], mark[TOKEN], mark[WORKER] = PROCESSING, token, worker
-        mark[LEASE], mark[UNTIL], mark[CLAIMED] = lease, NOW + lease, NOW
-        mark[ATTEMPT], mark[SERIAL], mark[UPDATED] = mark[ATTEMPT] + 1, mark[SERIAL] + 1, NOW
-        if mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) and unique_of(mark[UNIQUE]).started then
-            free_key(id, mark)
-        end
-        return pack(mark)
     end
 
     local function take_due(due, wanted)
@@ -156,7 +152,13 @@ local function take(at)
                 if not fits(mark) then
                     break
                 end
-                local whole = start(id, mark)
+                mark[STATE], mark[HELD], mark[LEASE] = PROCESSING, held_now, lease
+                mark[UNTIL], mark[UPDATED] = NOW + lease, NOW
+                mark[ATTEMPT], mark[SERIAL] = mark[ATTEMPT] + 1, mark[SERIAL] + 1
+                if mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
+                    keys().free_started(id, mark)
+                end
+                local whole = pack(mark)
                 taken = taken + 1
                 removed[taken + 2] = member
                 leases[n + 1], leases[n + 2] = lease_end, member
@@ -204,11 +206,7 @@ local function take(at)
         return taken
     end
 
-    local not_told = {}
-    for i = at + 6, #ARGV, 2 do
-        not_told[ARGV[i]] = true
-    end
-    local more_to_free = free_in_time(not_told)
+    local more_to_free = call('EXISTS', FREEING) == 1 and freeing().free_in_time(at + 6)
     local held = ARGV[at + 5] == '1' and held_by_token(token) or {}
     local room = {}
     for i = at + 6, #ARGV, 2 do
