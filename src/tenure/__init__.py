@@ -39,6 +39,7 @@ from tenure.errors import (
     StoreError,
     StoreUnavailable,
     TenureError,
+    UnknownKey,
     Unsupported,
     WorkerTaskError,
 )
@@ -55,6 +56,8 @@ from tenure.events import (
     ScheduleFired,
     TicksSkipped,
 )
+from tenure.fernet import Fernet
+from tenure.history import PastAttempt
 from tenure.intake import Unique
 from tenure.job_handle import JobHandle
 from tenure.migration import migrate
@@ -68,6 +71,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.payload_codec import PayloadCodec
 from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
@@ -75,6 +79,7 @@ from tenure.schedules import Schedule
 from tenure.standing import (
     Fired,
     Limit,
+    Missed,
     NewSchedule,
     ScheduleRecord,
     Schedules,
@@ -97,11 +102,9 @@ from tenure.types import (
     JobFilter,
     Kept,
     ManualRetry,
-    Missed,
     Move,
     NewJob,
     Page,
-    PastAttempt,
     QueueLimit,
     Recorded,
     Retention,
@@ -109,6 +112,7 @@ from tenure.types import (
     WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
+from tenure.version import VERSION
 from tenure.worker import Worker
 
 __all__ = [
@@ -134,6 +138,7 @@ __all__ = [
     "ExpiredHold",
     "Failed",
     "Failure",
+    "Fernet",
     "Fired",
     "HandlerNotFound",
     "Held",
@@ -171,6 +176,7 @@ __all__ = [
     "Page",
     "PartialDispatch",
     "PastAttempt",
+    "PayloadCodec",
     "Progress",
     "Queue",
     "QueueError",
@@ -202,6 +208,7 @@ __all__ = [
     "TicksSkipped",
     "Unique",
     "UniqueKey",
+    "UnknownKey",
     "Unsupported",
     "Worker",
     "WorkerHandle",
@@ -211,7 +218,7 @@ __all__ = [
     "migrate",
 ]
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def _present() -> None:
@@ -223,4 +230,4 @@ def _present() -> None:
 
 
 _present()
-del _present
+del VERSION, _present

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from tenure.codec import encode
+from msgspec.structs import replace
+
+from tenure.codec import encode, sealed
 from tenure.errors import InvalidJob, SerializationError
 from tenure.ids import JobIds
 from tenure.intake import (
@@ -19,7 +21,8 @@ from tenure.intake import (
     check_timeout,
     check_unique,
 )
-from tenure.types import NewJob
+from tenure.payload_codec import PayloadCodec
+from tenure.types import NewJob, content_digest
 
 __all__ = ["Call", "new_job"]
 
@@ -76,7 +79,13 @@ class Call:
 
 
 def new_job(
-    call: Call, *, ids: JobIds, now: datetime, payload_limit: int, path: str = ""
+    call: Call,
+    *,
+    ids: JobIds,
+    now: datetime,
+    payload_limit: int,
+    codec: PayloadCodec | None = None,
+    path: str = "",
 ) -> NewJob:
     """Check and encode a call. Raises `InvalidJob` with the path of what was wrong.
 
@@ -106,13 +115,20 @@ def new_job(
         fields["limits"] = check_limits(f"{path}limits", call.limits)
     if call.headers is not None:
         fields["headers"] = check_headers(f"{path}headers", call.headers)
-    return NewJob(
+    job = NewJob(
         id=check_name(f"{path}id", job_id),
         name=check_name(f"{path}name", call.name),
         queue=check_name(f"{path}queue", call.queue),
         priority=check_priority(f"{path}priority", call.priority),
         payload=payload,
         **fields,
+    )
+    if codec is None:
+        return job
+    return replace(
+        job,
+        payload=sealed(payload, codec),
+        content=content_digest(job, codec.digest_key),
     )
 
 

@@ -3,6 +3,9 @@
 Pure. The fast path encodes, decodes again and compares, which catches every value that JSON would
 change (NaN, tuples, sets, dates, non-string keys); only a refused value is walked, to name the
 place. The wire format is plain JSON in UTF-8, so that other languages can dispatch.
+
+Where a queue has a `PayloadCodec`, the JSON is stored as `SEAL` and what the codec makes of it. No
+JSON begins like that, so what was stored before is still read as the plain JSON that it is.
 """
 
 from collections.abc import Iterator
@@ -10,19 +13,21 @@ from typing import Any, cast
 
 import msgspec
 
-from tenure.errors import SerializationError
+from tenure.errors import SerializationError, UnknownKey
+from tenure.payload_codec import PayloadCodec
 from tenure.shown import shown
 
-__all__ = ["MAX_DEPTH", "decode", "encode"]
+__all__ = ["MAX_DEPTH", "SEAL", "decode", "encode", "opened", "sealed"]
 
 MAX_DEPTH = 128
+SEAL = b"sealed:"
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
-def encode(value: object, *, root: str, limit: int) -> bytes:
-    """Encode a JSON value into at most `limit` bytes.
+def encode(value: object, *, root: str, limit: int, codec: PayloadCodec | None = None) -> bytes:
+    """Encode a JSON value into at most `limit` bytes; these are sealed where there is a codec.
 
     Raises `SerializationError` whose `path` starts at `root` and leads to the offending value: one
     that would not come back equal, NaN and infinities, lone surrogates, NUL in a string, nesting
@@ -36,7 +41,7 @@ def encode(value: object, *, root: str, limit: int) -> bytes:
             and data.count(b"[") + data.count(b"{") <= MAX_DEPTH
             and _decode(data) == value
         ):
-            return data
+            return data if codec is None else sealed(data, codec)
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
         data = None
     _explain(value, root)
@@ -51,15 +56,45 @@ def encode(value: object, *, root: str, limit: int) -> bytes:
         )
     if _decode(data) != value:
         raise SerializationError(f"{root}: would not come back equal from JSON", path=root)
-    return data
+    return data if codec is None else sealed(data, codec)
 
 
-def decode(data: bytes) -> Any:
-    """Decode what `encode` made. Raises `SerializationError` for anything else."""
+def decode(data: bytes, codec: PayloadCodec | None = None) -> Any:
+    """Decode what `encode` made, with the codec or without one.
+
+    Raises `UnknownKey` for what is sealed under a key that is not known here, which without a codec
+    is any, and `SerializationError` for anything else.
+    """
+    if codec is not None:
+        data = opened(data, codec)
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        if codec is None and data.startswith(SEAL):
+            raise UnknownKey from None
         raise SerializationError(f"not valid JSON: {error}") from error
+
+
+def sealed(data: bytes, codec: PayloadCodec) -> bytes:
+    """JSON as it is stored where there is a codec."""
+    return SEAL + codec.encode(data)
+
+
+def opened(data: bytes, codec: PayloadCodec | None) -> bytes:
+    """The JSON of what is stored; what is not sealed was stored before there was a codec.
+
+    Raises as `decode` does.
+    """
+    if not data.startswith(SEAL):
+        return data
+    if codec is None:
+        raise UnknownKey
+    try:
+        return codec.decode(data[len(SEAL) :])
+    except SerializationError:
+        raise
+    except Exception as error:  # whatever a codec of the user's own meets with in damaged data
+        raise SerializationError(f"not decoded by its codec: {type(error).__name__}") from error
 
 
 def _explain(value: object, root: str) -> None:

@@ -9,7 +9,8 @@ Time-dependent calls take `now=None`, which means the store's own clock; only te
 Delays are counted from that now. Correctness depends on leases alone: there is no leader, no
 registration, and hints (`wait`) may lie. A driver holds no policy.
 
-A usable driver implements `open`, `close`, `enqueue`, `claim`, `record` and `counts`; everything
+The operations on the path of a job are here, those that people and upkeep ask for in `beside.py`. A
+usable driver implements `open`, `close`, `enqueue`, `claim`, `record` and `counts`; everything
 else has a default here. What a driver can do beyond that is listed in `capabilities`, known before
 any call. `tenure.testing.conformance` proves a driver.
 """
@@ -20,11 +21,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
+from tenure.beside import Beside
 from tenure.errors import QueueError, Unsupported
 from tenure.outcomes import Outcome
-from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
-    Answer,
     Claim,
     ClaimRequest,
     Counts,
@@ -33,17 +33,9 @@ from tenure.types import (
     Expired,
     Held,
     Hold,
-    Job,
-    JobFilter,
     Kept,
-    ManualRetry,
-    Move,
     NewJob,
-    Page,
-    PastAttempt,
     Recorded,
-    Retention,
-    WorkerInfo,
 )
 
 __all__ = ["Capability", "Driver", "KeeperHandle", "RecordItem"]
@@ -89,7 +81,7 @@ class KeeperHandle(Protocol):
         ...
 
 
-class Driver(ABC):
+class Driver(Beside, ABC):
     """One store, as the runtime and the front see it.
 
     An instance is used from the event loop that opened it, unless it has `Capability.SHARED`. Every
@@ -236,7 +228,8 @@ class Driver(ABC):
         """The earliest instant after now at which a claim of these queues could succeed, or None.
 
         Considers waiting jobs of unpaused queues that are due later than now, and those that wait
-        for nothing but the rate of a key. It may be too early.
+        for nothing but the rate of a key. It may be too early, and may leave out a job behind a due
+        one of the same queue, priority and limits, which is claimed, or held back, before it.
         """
         raise Unsupported("next_due")
 
@@ -244,148 +237,7 @@ class Driver(ABC):
         """Store the progress of a running attempt, where its hold is current, expired or not."""
         raise Unsupported("progress")
 
-    # --- control --------------------------------------------------------------------------------
-
-    async def cancel(
-        self, job_ids: Sequence[str], *, now: datetime | None = None
-    ) -> Sequence[Answer]:
-        """Cancel waiting jobs at once (`DONE`); store the wish for processing ones (`REQUESTED`).
-
-        Also `FINISHED` (it had ended, changed nothing), `UNKNOWN`. Leaves nothing behind for an
-        unknown id. A wish outlives a reclaim; it is fulfilled, and gone, when the job has ended.
-        """
-        raise Unsupported("cancel")
-
-    async def retry(
-        self, items: Sequence[ManualRetry], *, now: datetime | None = None
-    ) -> Sequence[Answer]:
-        """Make failed and cancelled jobs due now, with attempt and stalls at 0 (`DONE`).
-
-        Serial, error and settled hold stay. Also `FINISHED` (completed), `RUNNING`, `LIVE` (waits
-        already), `UNKNOWN`, `HELD` (another job holds its unique key by now). The job holds its key
-        anew, as if dispatched now; a throttle is not asked for its key. An item whose serial is no
-        longer the job's answers `DONE` without any change: someone has retried it since.
-        """
-        raise Unsupported("retry")
-
-    async def delete(
-        self, job_ids: Sequence[str], *, now: datetime | None = None
-    ) -> Sequence[Answer]:
-        """Delete jobs that are not processing (`DONE`); `RUNNING`, `UNKNOWN`.
-
-        The id stays known for a minute, so that a repeated dispatch does not bring the job back.
-        """
-        raise Unsupported("delete")
-
-    async def move(self, items: Sequence[Move], *, now: datetime | None = None) -> Sequence[Answer]:
-        """Change queue, due time or priority of waiting jobs (`DONE`).
-
-        Also `UNKNOWN`; `LIVE` where the given serial is no longer the job's, whatever it does now;
-        then `RUNNING`, `FINISHED`.
-        """
-        raise Unsupported("move")
-
-    async def purge(self, which: JobFilter, limit: int, *, now: datetime | None = None) -> int:
-        """Delete up to `limit` jobs that match and are not processing; return how many."""
-        raise Unsupported("purge")
-
-    async def pause(self, queue: str, paused: bool) -> None:
-        """Stop or resume claims of a queue, for every worker, from the next claim on."""
-        raise Unsupported("pause")
-
-    async def prune(self, retention: Retention, limit: int, *, now: datetime | None = None) -> int:
-        """Delete up to `limit` finished jobs beyond their retention; return how many.
-
-        Also drops the traces of deleted ids that are older than a minute. A job that ended less
-        than a minute ago is never pruned.
-        """
-        raise Unsupported("prune")
-
-    # --- inspection -----------------------------------------------------------------------------
-
-    async def get(self, job_id: str) -> Job[bytes] | None:
-        """The job, or None."""
-        raise Unsupported("get")
-
-    async def list(self, which: JobFilter, cursor: str | None, limit: int) -> Page[bytes]:
-        """Up to `limit` matching jobs, newest arrival first, after `cursor`.
-
-        Each call examines a bounded number of records: a page may be short, even empty, while its
-        cursor is not None. Raises `InvalidConfiguration` for a cursor that this store did not make.
-        """
-        raise Unsupported("list")
-
-    async def history(self, job_id: str) -> Sequence[PastAttempt]:
-        """The attempts that did not complete the job, oldest first; the newest 100 are kept.
-
-        Written by `record` (see `outcomes.tried`) and `reclaim`; gone with the job. Empty for an
-        unknown one.
-        """
-        raise Unsupported("history")
-
-    # --- limits ---------------------------------------------------------------------------------
-
-    async def put_limit(self, limit: Limit) -> None:
-        """Store a limit, in the place of one with the same key; all claims from now on keep to it.
-
-        Jobs that wait for a key that has room now can be claimed at once. Holds beyond it go on.
-        """
-        raise Unsupported("limits")
-
-    async def drop_limit(self, key: str) -> bool:
-        """Remove a limit; whether there was one."""
-        raise Unsupported("limits")
-
-    async def limits(self) -> Sequence[Limit]:
-        """The limits, by key."""
-        raise Unsupported("limits")
-
-    # --- schedules ------------------------------------------------------------------------------
-
-    async def put_schedules(
-        self, schedules: Sequence[NewSchedule], *, now: datetime | None = None
-    ) -> None:
-        """Store schedules by id. One with the same definition stays as it is, ticks and all.
-
-        With another definition it gets the new revision, and its ticks are those after now, so that
-        none of the old ones fires any more; a paused one stays paused.
-        """
-        raise Unsupported("schedules")
-
-    async def drop_schedules(self, ids: Sequence[str]) -> Sequence[bool]:
-        """Remove schedules; for each whether it was there. Jobs of past ticks stay."""
-        raise Unsupported("schedules")
-
-    async def pause_schedule(self, id: str, paused: bool, *, now: datetime | None = None) -> bool:
-        """Let no tick fire, or let those after now fire again; False for an unknown schedule.
-
-        Resuming one that is not paused changes nothing.
-        """
-        raise Unsupported("schedules")
-
-    async def schedules(self, *, now: datetime | None = None) -> Schedules:
-        """All schedules, by id."""
-        raise Unsupported("schedules")
-
-    async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
-        """Let instants of schedules pass: compare-and-set of the last tick, and enqueue, in one.
-
-        One by one in the order given, so a schedule may come several times. Whoever is first fires
-        an instant; it is never fired again, whatever becomes of its job (I13). The job is enqueued
-        as by `enqueue`: one that is known already, or whose unique key is held, lets the instant
-        pass all the same.
-        """
-        raise Unsupported("schedules")
-
-    # --- presence and hints ---------------------------------------------------------------------
-
-    async def report(self, worker: WorkerInfo, ttl: float) -> None:
-        """Show a worker for `ttl` seconds; a newer report of the same id replaces it."""
-        raise Unsupported("report")
-
-    async def workers(self) -> Sequence[WorkerInfo]:
-        """The workers whose report has not run out, by id. Display only."""
-        raise Unsupported("workers")
+    # --- hints ----------------------------------------------------------------------------------
 
     async def wait(self, queues: Sequence[str], timeout: float) -> bool:
         """Wait until something may have become claimable since this call began, or `timeout` s.

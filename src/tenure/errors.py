@@ -8,6 +8,7 @@
         ├── InvalidConfiguration        an option, when something is built
         ├── InvalidJob                  a dispatch: `.path` names the place, `.rule` what holds
         ├── SerializationError          a payload or result that cannot be encoded or decoded
+        │   └── UnknownKey              it is encrypted under a key that is not known here
         ├── JobNotFound, DuplicateJob, PartialDispatch, Unsupported, RuntimeUnavailable
         ├── ScheduleNotFound
         ├── JobFailed, JobTimedOut, JobPanicked, JobCancelled     how one attempt or job ended
@@ -47,6 +48,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "TenureError",
+    "UnknownKey",
     "Unsupported",
     "WorkerTaskError",
 ]
@@ -128,6 +130,27 @@ class SerializationError(QueueError):
         super().__init__(message)
         self.path = path
         self.job_id = job_id
+
+
+class UnknownKey(SerializationError):
+    """What is stored is encrypted under a key that is not known here, so it is not damaged.
+
+    `key_id` names the key where that can be told. A worker leaves such jobs to others.
+    """
+
+    def __init__(
+        self, key_id: str | None = None, *, name: str | None = None, job_id: str | None = None
+    ) -> None:
+        subject = "what is stored" if job_id is None else f"the payload of job {job_id} ({name})"
+        key = "a key" if key_id is None else f"the key {key_id}"
+        super().__init__(
+            f"{subject} is encrypted under {key} that is not known here; add it to the keys of the "
+            "queue's codec. Jobs are put back meanwhile, or fail where the store cannot delay them",
+            path=None if job_id is None else "payload",
+            job_id=job_id,
+        )
+        self.key_id = key_id
+        self.name = name
 
 
 class JobNotFound(QueueError, LookupError):
@@ -218,16 +241,25 @@ class JobCancelled(QueueError):
 
 
 class JobOverdue(QueueError):
-    """A handler that cannot be interrupted is `seconds` past its start and keeps its slot."""
+    """A handler that cannot be interrupted is `seconds` past its start and keeps its slot.
 
-    def __init__(self, job_id: str, name: str, seconds: float) -> None:
+    `slots_left` is how many slots of its worker such handlers leave to others, where known: with
+    none the worker can start nothing, and is unhealthy until one of them returns.
+    """
+
+    def __init__(
+        self, job_id: str, name: str, seconds: float, *, slots_left: int | None = None
+    ) -> None:
+        none = "; no slot of the worker is left for others, so that it is unhealthy until then"
         super().__init__(
             f"job {job_id} ({name}) still runs after {seconds:.1f} s, past its time limit; it "
             "cannot be interrupted and keeps its slot until it returns"
+            f"{none if slots_left == 0 else ''}"
         )
         self.job_id = job_id
         self.name = name
         self.seconds = seconds
+        self.slots_left = slots_left
 
 
 class LoopBlocked(QueueError):

@@ -5,10 +5,11 @@ from typing import Any
 
 from tenure.answering import may_exist
 from tenure.errors import InvalidConfiguration, JobNotFound
+from tenure.history import PastAttempt
 from tenure.opened import Opened
 from tenure.selecting import selected
 from tenure.states import State
-from tenure.types import Counts, Job, Page, PastAttempt
+from tenure.types import Counts, Job, Page, WorkerInfo
 from tenure.view import decoded
 
 __all__ = ["Inspection"]
@@ -23,7 +24,7 @@ class Inspection(Opened):
         job = await driver.get(job_id) if may_exist(job_id) else None
         if job is None:
             raise JobNotFound(job_id)
-        return decoded(job)
+        return decoded(job, self.codec)
 
     async def list(
         self,
@@ -45,7 +46,7 @@ class Inspection(Opened):
         jobs: tuple[Job[Any], ...] = ()
         while True:
             page = await driver.list(which, cursor, limit - len(jobs))
-            jobs += tuple(decoded(job) for job in page.jobs)
+            jobs += tuple(decoded(job, self.codec) for job in page.jobs)
             cursor = page.cursor
             if cursor is None or len(jobs) >= limit:
                 return Page(jobs=jobs, cursor=cursor)
@@ -66,3 +67,12 @@ class Inspection(Opened):
     async def counts(self) -> Counts:
         """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
         return await (await self.driver()).counts()
+
+    async def workers(self) -> Sequence[WorkerInfo]:
+        """The workers that are there, by id, as each said of itself when it was last `seen_at`.
+
+        Each says so at its start, every 15 seconds while it runs jobs, and else every minute; one
+        that was killed is shown for up to three times as long. For display only: one that the store
+        has not heard from is missing, and works all the same. Raises `Unsupported` by store.
+        """
+        return await (await self.driver()).workers()

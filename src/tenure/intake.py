@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar, cast
 
 from tenure.errors import InvalidConfiguration, InvalidJob
+from tenure.payload_codec import PayloadCodec
 from tenure.shown import shown
 from tenure.types import UniqueKey
 
@@ -17,6 +18,7 @@ __all__ = [
     "DEFAULT_PAYLOAD_LIMIT",
     "Unique",
     "check_at",
+    "check_codec",
     "check_delay",
     "check_headers",
     "check_key",
@@ -77,6 +79,18 @@ def seconds(option: str, value: object) -> float:
     if not math.isfinite(number):
         raise InvalidConfiguration(option, number, "must be a finite number of seconds")
     return number
+
+
+def check_codec(value: object) -> PayloadCodec:
+    """Refuse what would fail only at a dispatch, such as a key or the class itself."""
+    calls = all(callable(getattr(value, verb, None)) for verb in ("encode", "decode"))
+    key = getattr(value, "digest_key", None)
+    if not calls or not isinstance(key, bytes) or not 16 <= len(key) <= 64:
+        # Its type alone: it may be a key.
+        raise InvalidConfiguration(
+            "codec", type(value).__name__, "must be a PayloadCodec, such as tenure.Fernet(key)"
+        )
+    return cast("PayloadCodec", value)
 
 
 def check_name(path: str, value: object) -> str:

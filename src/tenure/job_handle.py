@@ -7,6 +7,7 @@ from typing import Any
 from tenure.errors import JobCancelled, JobFailed, JobNotFound, SerializationError
 from tenure.intake import seconds
 from tenure.outcomes import Failure
+from tenure.payload_codec import PayloadCodec
 from tenure.states import State
 from tenure.types import Damaged, Job
 from tenure.view import decoded
@@ -17,7 +18,7 @@ __all__ = ["JobHandle"]
 class JobHandle:
     """A dispatched job. `id` is opaque; `created` is False where an existing job was returned."""
 
-    __slots__ = ("_end", "created", "id")
+    __slots__ = ("_codec", "_end", "created", "id")
 
     def __init__(
         self,
@@ -25,8 +26,10 @@ class JobHandle:
         *,
         created: bool,
         end: Callable[[str, float | None], Awaitable[Job[bytes] | None]],
+        codec: PayloadCodec | None,
     ) -> None:
         self._end = end
+        self._codec = codec
         self.id = job_id
         self.created = created
 
@@ -43,7 +46,7 @@ class JobHandle:
         seen = await self._end(self.id, None if timeout is None else seconds("timeout", timeout))
         if seen is None:
             raise JobNotFound(self.id)
-        job = decoded(seen)
+        job = decoded(seen, self._codec)
         match job.state:
             case State.COMPLETED:
                 if isinstance(job.result, Damaged):

@@ -22,14 +22,9 @@ __all__ = [
     "Retried",
     "Settlement",
     "Snoozed",
-    "Tried",
     "outcome_digest",
     "settle",
-    "tried",
 ]
-
-
-_MESSAGE = 1000  # characters of text in a history
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -148,31 +143,3 @@ def settle(outcome: Outcome, *, attempt: int, stalls: int, cancel_requested: boo
     if cancel_requested:
         return Settlement(state=State.CANCELLED, attempt=after.attempt, stalls=0)
     return after
-
-
-class Tried(Struct, frozen=True, kw_only=True):
-    """What a history keeps of how an attempt ended that did not complete its job."""
-
-    outcome: str
-    kind: str
-    message: str
-
-
-def tried(outcome: Outcome) -> Tried | None:
-    """What the history of the job gets of an outcome; None where it was not an attempt that failed.
-
-    A completed attempt is the job's own end, and one that was given back (released, snoozed, never
-    started) may come any number of times: neither is kept.
-    """
-    match outcome:
-        case Retried(failure=failure):
-            name = "retried"
-        case Failed(failure=failure, started=True):
-            name = "failed"
-        case Cancelled(reason=reason, started=True):
-            return Tried(outcome="cancelled", kind="", message=reason[:_MESSAGE])
-        case Completed() | Snoozed() | Released() | Failed() | Cancelled():
-            return None
-        case _:
-            assert_never(outcome)
-    return Tried(outcome=name, kind=failure.kind, message=failure.message[:_MESSAGE])

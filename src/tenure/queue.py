@@ -31,6 +31,7 @@ from tenure.inspection import Inspection
 from tenure.intake import DEFAULT_PAYLOAD_LIMIT, Unique
 from tenure.job_handle import JobHandle
 from tenure.limiting import Limiting
+from tenure.payload_codec import PayloadCodec
 from tenure.scheduling import Scheduling
 from tenure.store import Store
 from tenure.types import Enqueued, Held, NewJob
@@ -58,6 +59,7 @@ def connect(
     url: str,
     *,
     payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
+    codec: PayloadCodec | None = None,
     clock: Clock | None = None,
     **options: object,
 ) -> "Queue":
@@ -69,12 +71,12 @@ def connect(
     or "NORMAL"), `busy_timeout` (seconds); for Redis `namespace`, `timeout`, `connect_timeout`,
     `tls_ca`; for PostgreSQL `schema`, `pool_size`, `timeout`, `pooled`; for all `migrate`, whether
     an older store is upgraded (SQLite does by default). `payload_limit` is in bytes of JSON, for
-    payloads and results. Raises `InvalidConfiguration` before anything is touched, also for an
-    extra that is not installed.
+    payloads and results. `codec` encrypts both at rest, and progress: see `Fernet`. Raises
+    `InvalidConfiguration` before anything is touched, also for an extra that is not installed.
     """
     timing = clock or SystemClock()
     driver = drivers.connect(url, options, timing)
-    return Queue(driver, clock=timing, payload_limit=payload_limit)
+    return Queue(driver, clock=timing, payload_limit=payload_limit, codec=codec)
 
 
 class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
@@ -82,7 +84,8 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
     belong to one event loop: then each loop gets its own. A call whose answer was lost is repeated
-    with the same ids for up to 30 s before `StoreUnavailable` is raised.
+    with the same ids for up to 30 s before `StoreUnavailable` is raised. `payload_limit` and
+    `codec` are as for `connect`.
     """
 
     def __init__(
@@ -91,11 +94,12 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         *,
         clock: Clock | None = None,
         payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
+        codec: PayloadCodec | None = None,
     ) -> None:
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
         timing = clock or SystemClock()
-        super().__init__(Store(driver, timing), timing, payload_limit)
+        super().__init__(Store(driver, timing), timing, payload_limit, codec)
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
@@ -208,7 +212,13 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             headers=headers,
             id=id,
         )
-        job = new_job(call, ids=self._ids, now=self.clock.now(), payload_limit=self.payload_limit)
+        job = new_job(
+            call,
+            ids=self._ids,
+            now=self.clock.now(),
+            payload_limit=self.payload_limit,
+            codec=self.codec,
+        )
         handles = await self._enqueue([job], within)
         return handles[0]
 
@@ -234,6 +244,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
                 ids=self._ids,
                 now=now,
                 payload_limit=self.payload_limit,
+                codec=self.codec,
                 path=f"calls[{index}].",
             )
             for index, call in enumerate(calls)
@@ -281,7 +292,11 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             if answer is Enqueued.DUPLICATE:
                 raise DuplicateJob(job.id)
             held = answer.holder if isinstance(answer, Held) else None
-            handles.append(JobHandle(held or job.id, created=held is None, end=self.waits.end))
+            handles.append(
+                JobHandle(
+                    held or job.id, created=held is None, end=self.waits.end, codec=self.codec
+                )
+            )
         return handles
 
     def __repr__(self) -> str:

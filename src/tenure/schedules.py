@@ -10,9 +10,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenure.cron import Recurrence, parse
-from tenure.errors import SerializationError
-from tenure.standing import ScheduleRecord
-from tenure.types import NO_HEADERS, Missed, NewJob, UniqueKey
+from tenure.errors import InvalidJob, SerializationError
+from tenure.intake import (
+    Unique,
+    check_headers,
+    check_limits,
+    check_max_attempts,
+    check_name,
+    check_priority,
+    check_timeout,
+    check_unique,
+)
+from tenure.standing import Missed, ScheduleRecord
+from tenure.types import NO_HEADERS, NewJob, UniqueKey
 
 __all__ = ["Definition", "Schedule", "job_of_tick", "read_definition", "written_definition"]
 
@@ -44,11 +54,37 @@ def written_definition(definition: Definition) -> bytes:
 
 
 def read_definition(data: bytes) -> Definition:
-    """The definition in stored bytes. Raises `SerializationError` where they are none."""
+    """The definition in stored bytes. Raises `SerializationError` where they are none.
+
+    Also where its jobs would be refused at a dispatch: they are stored together with those of other
+    schedules, and what a store cannot take would keep these out too.
+    """
     try:
-        return msgspec.json.decode(data, type=Definition)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        definition = msgspec.json.decode(data, type=Definition)
+        _check(definition)
+    except (msgspec.DecodeError, UnicodeDecodeError, InvalidJob) as error:
         raise SerializationError(f"the definition of a schedule does not decode: {error}") from None
+    return definition
+
+
+def _check(definition: Definition) -> None:
+    """Raise `InvalidJob` for what `dispatch` would not have let in."""
+    check_name("name", definition.name)
+    check_name("queue", definition.queue)
+    check_priority("priority", definition.priority)
+    check_headers("headers", definition.headers)
+    check_limits("limits", definition.limits)
+    if definition.max_attempts is not None:
+        check_max_attempts("max_attempts", definition.max_attempts)
+    if definition.timeout is not None:
+        check_timeout("timeout", definition.timeout)
+    if (key := definition.unique) is not None:
+        check_unique(
+            "unique",
+            Unique(
+                key.key, until=key.until, period=key.period, mode=key.mode, max_wait=key.max_wait
+            ),
+        )
 
 
 def job_of_tick(record: ScheduleRecord, definition: Definition, instant: datetime) -> NewJob:

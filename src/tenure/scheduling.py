@@ -8,11 +8,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from tenure.call import Call, new_job
+from tenure.codec import SEAL, opened, sealed
 from tenure.cron import parse
 from tenure.driver import Capability, Driver
-from tenure.errors import InvalidConfiguration, QueueError, ScheduleNotFound, Unsupported
+from tenure.errors import (
+    InvalidConfiguration,
+    QueueError,
+    ScheduleNotFound,
+    SerializationError,
+    Unsupported,
+)
 from tenure.intake import Unique, check_name
 from tenure.opened import Opened
+from tenure.payload_codec import PayloadCodec
 from tenure.schedules import (
     Definition,
     Schedule,
@@ -20,8 +28,8 @@ from tenure.schedules import (
     read_definition,
     written_definition,
 )
-from tenure.standing import NewSchedule, ScheduleRecord
-from tenure.types import Missed, NewJob
+from tenure.standing import Missed, NewSchedule, ScheduleRecord
+from tenure.types import NewJob
 from tenure.view import value_of
 
 __all__ = ["Scheduling"]
@@ -90,18 +98,27 @@ class Scheduling(Opened):
             limits=job.limits,
             headers=job.headers,
         )
+        await self._put(schedule_id, definition)
+        record, now = await self._stored_schedule(schedule_id)
+        return _view(record, now, self.codec)
+
+    async def _put(self, schedule_id: str, definition: Definition) -> None:
         driver = await self._scheduled()
+        if self.codec is not None:
+            # Encoded differently each time: the store cannot see that it is the same one.
+            for record in (await driver.schedules()).items:
+                if record.id == schedule_id and _unsealed(record, self.codec) == definition:
+                    return
+            definition = replace(definition, payload=sealed(definition.payload, self.codec))
         new = NewSchedule(
             id=schedule_id, revision=token_hex(8), definition=written_definition(definition)
         )
         await self._store.repeat(lambda: driver.put_schedules([new]))
-        record, now = await self._stored_schedule(schedule_id)
-        return _view(record, now)
 
     async def schedules(self) -> Sequence[Schedule]:
         """All schedules, by id, with their next instants."""
         found = await (await self._scheduled()).schedules()
-        return [_view(record, found.now) for record in found.items]
+        return [_view(record, found.now, self.codec) for record in found.items]
 
     async def unschedule(self, id: str) -> bool:
         """Remove a schedule; False where there was none. Jobs that it has made stay."""
@@ -153,7 +170,21 @@ def _missed(value: object) -> Missed:
     raise InvalidConfiguration("missed", value, f"must be one of {', '.join(Missed)}")
 
 
-def _view(record: ScheduleRecord, now: datetime) -> Schedule:
+def _unsealed(record: ScheduleRecord, codec: PayloadCodec) -> Definition | None:
+    """The definition with its payload decoded; None where it cannot be read here.
+
+    None also for one that is stored in plain, from before there was a codec: it is not left so.
+    """
+    try:
+        definition = read_definition(record.definition)
+        if not definition.payload.startswith(SEAL):
+            return None
+        return replace(definition, payload=opened(definition.payload, codec))
+    except SerializationError:
+        return None
+
+
+def _view(record: ScheduleRecord, now: datetime, codec: PayloadCodec | None) -> Schedule:
     """The schedule as users see it, also one whose definition cannot be read."""
     damage: str | None = None
     following: datetime | None = None
@@ -173,7 +204,7 @@ def _view(record: ScheduleRecord, now: datetime) -> Schedule:
         missed=definition.missed,
         name=definition.name,
         queue=definition.queue,
-        payload=value_of(definition.payload),
+        payload=value_of(definition.payload, codec),
         priority=definition.priority,
         max_attempts=definition.max_attempts,
         timeout=definition.timeout,

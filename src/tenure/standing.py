@@ -14,6 +14,7 @@ from tenure.types import NewJob
 __all__ = [
     "Fired",
     "Limit",
+    "Missed",
     "NewSchedule",
     "ScheduleRecord",
     "Schedules",
@@ -50,6 +51,18 @@ def governing(key: str, limits: Iterable[Limit]) -> Limit | None:
 
 
 # --- schedules ----------------------------------------------------------------------------------
+
+
+class Missed(StrEnum):
+    """What becomes of a schedule's missed ticks: those that are more than 60 s late.
+
+    `skip`: nothing is run for them. `once`: one run stands for all of them. `all`: each is run, in
+    order, the newest 1,000 at most.
+    """
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):

@@ -1,25 +1,26 @@
 """Which ticks of a schedule are due, and what becomes of those that were missed. Pure.
 
 The rule. A tick is *due* when it is later than the last one that was dealt with, and not later than
-now. A due tick is *missed* when a newer one is due too, or when it is more than 60 s late. Then
+now. A due tick is *missed* when it is more than 60 s late. Those that are not are fired, each,
+oldest first, so that a worker that was held up for a moment loses none. Missed ones come first:
 
-- `Missed.SKIP`: the newest due tick is fired, unless it is missed; missed ones are skipped.
-- `Missed.ONCE`: the newest due tick is fired, however late; it stands for the others.
-- `Missed.ALL`: each due tick is fired, oldest first; of more than 1,000 the newest 1,000.
+- `Missed.SKIP`: all are skipped.
+- `Missed.ONCE`: the newest of them is fired, however late; it stands for the others.
+- `Missed.ALL`: each is fired; of more than 1,000 due ticks the newest 1,000.
 
-So no look ever fires more than 1,000, and no more than one unless it was asked for. A clock that
-went back makes nothing due until it has passed the last tick again; one that went forward by years
-costs no more than 1,000 ticks and a count of 10,000.
+So no look ever fires more than 1,000. A clock that went back makes nothing due until it has passed
+the last tick again; one that went forward by years costs no more than 1,000 ticks and a count of
+10,000.
 """
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Protocol, assert_never
 
 from msgspec import Struct
 
-from tenure.types import Missed
+from tenure.standing import Missed
 
 __all__ = ["GRACE", "MOST_COUNTED", "MOST_FIRED", "Due", "Recurring", "due"]
 
@@ -61,23 +62,27 @@ def due(
     Costs little where little is due. Ticks between `last` and now are counted one by one, up to
     the bound, so ask no more often than at `wake`.
     """
-    ticks = takewhile(lambda tick: tick > last, recurrence.back(now, anchor))  # newest first
-    newest = next(ticks, None)
+    unseen = takewhile(lambda tick: tick > last, recurrence.back(now, anchor))  # newest first
+    newest = next(unseen, None)
     if newest is None:
         wake = recurrence.following(last, anchor)
         return Due(fire=(), skipped=0, capped=False, passed=None, wake=wake)
-    late = now - newest > GRACE
+    fire: list[datetime] = []
+    tick: datetime | None = newest
+    while tick is not None and now - tick <= GRACE:
+        fire.append(tick)
+        tick = next(unseen, None)
+    ticks = unseen if tick is None else chain([tick], unseen)
     match missed:
         case Missed.SKIP:
-            fire = [] if late else [newest]
+            pass
         case Missed.ONCE:
-            fire = [newest]
+            fire.extend(islice(ticks, 1))
         case Missed.ALL:
-            fire = [newest, *islice(ticks, MOST_FIRED - 1)]
+            fire.extend(islice(ticks, MOST_FIRED - len(fire)))
         case _:
             assert_never(missed)
-    older = sum(1 for _ in islice(ticks, MOST_COUNTED + 1))
-    skipped = older if fire else older + 1
+    skipped = sum(1 for _ in islice(ticks, MOST_COUNTED + 1))
     return Due(
         fire=tuple(reversed(fire)),
         skipped=min(skipped, MOST_COUNTED),

@@ -33,7 +33,6 @@ __all__ = [
     "Move",
     "NewJob",
     "Page",
-    "PastAttempt",
     "QueueLimit",
     "Recorded",
     "Retention",
@@ -82,7 +81,8 @@ class NewJob(Struct, frozen=True, kw_only=True):
 
     Due at `at`, or `delay` seconds after the store's now, or now. `max_attempts` and `timeout`
     (seconds) are None where the dispatch did not give them. `limits` are the keys it counts
-    against, sorted, each once.
+    against, sorted, each once. `content` is its `content_digest` where the payload is encrypted,
+    which differs each time; None where that is made from these fields.
     """
 
     id: str
@@ -97,6 +97,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     unique: UniqueKey | None = None
     limits: tuple[str, ...] = ()
     headers: Mapping[str, str] = NO_HEADERS
+    content: bytes | None = None
 
 
 class Job(Struct, Generic[P], frozen=True, kw_only=True):
@@ -129,24 +130,6 @@ class Job(Struct, Generic[P], frozen=True, kw_only=True):
     cancel_requested: bool
     unique: UniqueKey | None = None
     limits: tuple[str, ...] = ()
-
-
-class PastAttempt(Struct, frozen=True, kw_only=True):
-    """One attempt that did not complete its job.
-
-    `outcome` is `retried`, `failed`, `cancelled`, or `stalled` (its lease ran out). `started_at` is
-    when it was claimed, by the store's clock, as `ended_at`; `worker` the id of the worker's run.
-    `kind` and `message` are those of the failure, the message cut to 1,000 characters.
-    """
-
-    attempt: int
-    serial: int
-    outcome: str
-    started_at: datetime
-    ended_at: datetime
-    worker: str
-    kind: str = ""
-    message: str = ""
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
@@ -343,33 +326,26 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long finished jobs are kept: ages in seconds, and how many completed ones of a queue.
+    """How long finished jobs are kept: ages in seconds, and how much the completed ones may be.
 
-    `completed` 24 hours or the newest `completed_count` of each queue, whichever is less; `failed`
-    and `cancelled` 14 days. None keeps without that bound. Nothing that ended within the last
-    minute is deleted.
+    `completed` 24 hours, the newest `completed_count` of each queue, or the newest of each queue
+    that have no more than `completed_bytes` (1 GiB) of payload and result in all, as stored:
+    whichever is least. `failed` and `cancelled` 14 days. None keeps without that bound. Nothing
+    that ended within the last minute is deleted.
     """
 
     completed: float | None = 24 * 3600.0
     completed_count: int | None = 100_000
+    completed_bytes: int | None = 1024**3
     failed: float | None = 14 * 24 * 3600.0
     cancelled: float | None = 14 * 24 * 3600.0
 
 
-class Missed(StrEnum):
-    """What becomes of a schedule's missed ticks: those with a newer one due too, or 60 s late.
-
-    `skip`: nothing is run for them. `once`: one run stands for all that are due. `all`: each is
-    run, in order, the newest 1,000 at most.
-    """
-
-    SKIP = "skip"
-    ONCE = "once"
-    ALL = "all"
-
-
 class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself, for display only; nothing depends on it."""
+    """What a worker says of itself, for display only; nothing depends on it.
+
+    `running` counts its handlers, `jobs` names up to 20 of their jobs; `version` is that of tenure.
+    """
 
     id: str
     name: str | None
@@ -380,16 +356,23 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     running: int
     started_at: datetime
     seen_at: datetime
+    jobs: tuple[str, ...] = ()
+    version: str = ""
+    python: str = ""
 
 
-def content_digest(job: NewJob) -> bytes:
-    """Name the content of a dispatch in eight bytes: all of it but its id.
+def content_digest(job: NewJob, key: bytes = b"") -> bytes:
+    """Name the content of a dispatch in eight bytes: all of it but its id; `job.content` if given.
 
     A store keeps it beside the id, so that a repeated dispatch is told from another job under the
-    same id even after the job was moved, retried or deleted.
+    same id even after the job was moved, retried or deleted. Eight bytes do not hold a payload, but
+    who guesses one can confirm the guess by them, and sees which jobs are alike. So where payloads
+    are encrypted it is made with a secret `key`: then it shows only which are alike.
     """
+    if job.content is not None:
+        return job.content
     headers = sorted(job.headers.items()) if job.headers else ""
-    digest = blake2b(job.payload, digest_size=8)
+    digest = blake2b(job.payload, digest_size=8, key=key)
     # No name or queue holds a control character, so the separator is unambiguous.
     digest.update(
         f"\0{job.name}\0{job.queue}\0{job.delay}\0{job.at}\0{job.priority}\0{job.max_attempts}"

@@ -48,6 +48,9 @@ class Worker:
       weights: `{"mail": 5, "default": 1}` gives mail five jobs for each of default, as long as both
       have work; with `strict` the first always comes first;
     - `slots`: how many of the slots a queue may take, by name: `{"slow": 2}`;
+    - `replacement_slots`: how many slots are added while as many handlers are overdue (past their
+      time limit, and not to be interrupted) and keep their own: with 0 each takes one away until it
+      returns; a worker all of whose slots are taken so is unhealthy, and says so;
     - `max_stalls`: leases that may run out in a row before a job is failed instead of started;
     - `prefetch`: jobs claimed beyond the free slots, to save a round trip;
     - `name`: for people; the id of each run is random;
@@ -75,6 +78,7 @@ class Worker:
         observers: Iterable[Observer] = (),
         strict: bool = False,
         slots: Mapping[str, int] | None = None,
+        replacement_slots: int = 0,
         retention: Retention | None = _RETENTION,
     ) -> None:
         self._queue = queue
@@ -90,6 +94,7 @@ class Worker:
         self._strict = _switch("strict", strict)
         self._max_stalls = _whole("max_stalls", max_stalls, 1, 1000)
         self._prefetch = _whole("prefetch", prefetch, 0, 100_000)
+        self._replacement_slots = _whole("replacement_slots", replacement_slots, 0, 100_000)
         self._name = None if name is None else _name("name", name)
         self._observers = tuple(observers)
         self._retention = None if retention is None else _kept(retention)
@@ -189,7 +194,9 @@ class Worker:
             strict=self._strict,
             max_stalls=self._max_stalls,
             prefetch=self._prefetch,
+            replacement_slots=self._replacement_slots,
             result_limit=self._queue.payload_limit,
+            codec=self._queue.codec,
             retention=self._retention,
         )
 
@@ -318,7 +325,8 @@ def _kept(retention: object) -> Retention:
         age: object = getattr(retention, field)
         if age is not None:
             _not_negative(f"retention.{field}", age)
-    count = retention.completed_count
-    if count is not None:
-        _whole("retention.completed_count", count, 0, 2**53)
+    for field in ("completed_count", "completed_bytes"):
+        number: object = getattr(retention, field)
+        if number is not None:
+            _whole(f"retention.{field}", number, 0, 2**53)
     return retention

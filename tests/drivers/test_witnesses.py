@@ -11,6 +11,7 @@ from tenure.testing.conformance import CHECKS, ConformanceFailure, conform
 from tests.drivers import witnesses as w
 from tests.drivers import witnesses_of_keys as k
 from tests.drivers import witnesses_of_limits as n
+from tests.drivers import witnesses_of_retention as r
 from tests.drivers import witnesses_of_time as t
 from tests.drivers import witnesses_of_turns as o
 
@@ -37,6 +38,7 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
         "a_settled_hold_is_known_over_a_reclaim",
     },
     w.AnyOutcomeRepeats: {"a_settled_hold_takes_no_other_outcome"},
+    w.ReportsOutlastTheirTime: {"a_worker_that_reports_for_no_time_is_shown_no_more"},
     w.ProgressNotFenced: {"progress_is_stored_under_the_current_hold_only"},
     w.ClaimInTwoSteps: {
         "several_workers_claiming_at_once_get_each_job_once",
@@ -89,6 +91,7 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
         "a_job_enqueued_again_while_it_runs_or_after_it_ended_stays_as_it_is",
     },
     w.DuplicateTakenForARepeat: {"an_id_with_other_content_is_a_duplicate"},
+    w.DigestMadeAnew: {"an_id_is_known_by_the_digest_that_came_with_its_job"},
     w.DuplicateStoresTheRest: {"a_batch_with_a_duplicate_stores_nothing"},
     w.DeleteForgetsTheId: {
         "a_deleted_job_does_not_come_back_within_a_minute",
@@ -123,6 +126,20 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
     w.LiveJobsPruned: {"a_live_job_is_never_pruned"},
     w.FreshEndsPruned: {"what_ended_less_than_a_minute_ago_is_never_pruned"},
     w.OneCountForAllQueues: {"the_newest_completed_jobs_of_each_queue_are_kept"},
+    # bytes of what has ended
+    r.RetentionIgnoresBytes: {"the_newest_completed_jobs_are_kept_up_to_their_bytes"},
+    r.NewestGoByTheirBytes: {"the_newest_completed_jobs_are_kept_up_to_their_bytes"},
+    r.OneSumForAllQueues: {
+        "the_bytes_of_each_queue_are_its_completed_jobs_payloads_and_results",
+    },
+    r.ResultsWeighNothing: {
+        "the_bytes_of_each_queue_are_its_completed_jobs_payloads_and_results",
+    },
+    r.BoundNotReached: {"the_newest_completed_jobs_are_kept_up_to_their_bytes"},
+    r.TogetherByTheirIds: {"of_jobs_that_ended_together_the_later_arrival_is_the_newer"},
+    r.NewestOfTheDoomedFirst: {"what_goes_by_its_bytes_goes_oldest_first"},
+    r.FreshGoByTheirBytes: {"a_job_that_is_more_than_the_bytes_goes_when_it_is_a_minute_old"},
+    r.DeletedJobsWeighOn: {"the_bytes_of_deleted_jobs_do_not_count"},
     # limits, views, content
     w.QueueLimitIgnored: {"a_claim_takes_at_most_the_limit_of_each_queue"},
     w.BytesIgnored: {"a_claim_stops_before_its_bytes_are_passed"},
@@ -425,7 +442,7 @@ def test_the_honest_driver_passes_every_check_it_is_asked(driver: type[MemoryDri
 def test_every_witness_is_listed() -> None:
     defined = {
         value
-        for module in (w, k, t, n, o)
+        for module in (w, k, t, n, o, r)
         for name, value in vars(module).items()
         if isclass(value) and issubclass(value, w.Witness) and not name.startswith("_")
     }

@@ -40,6 +40,7 @@ from tenure.types import (
     Page,
     Recorded,
     Retention,
+    WorkerInfo,
 )
 
 _YEARS = timedelta(days=3650)
@@ -449,6 +450,15 @@ class DuplicateTakenForARepeat(Witness):
         return [Enqueued.CREATED] * len(jobs)
 
 
+class DigestMadeAnew(Witness):
+    """The digest that comes with a job is not looked at."""
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, now: datetime | None = None
+    ) -> Sequence[Enqueued | Held]:
+        return await super().enqueue([replace(job, content=None) for job in jobs], now=now)
+
+
 class DuplicateStoresTheRest(Witness):
     """A batch with a duplicate stores its other jobs."""
 
@@ -783,6 +793,13 @@ class PausedQueuesAreDue(Witness):
             return await super().next_due(queues, now=now)
         finally:
             self._paused = paused
+
+
+class ReportsOutlastTheirTime(Witness):
+    """`report` shows a worker for a minute at least."""
+
+    async def report(self, worker: WorkerInfo, ttl: float) -> None:
+        await super().report(worker, max(60.0, ttl))
 
 
 def _created(job: Job[bytes]) -> datetime:

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from tenure.driver import RecordItem
 from tenure.drivers.memory.schedule_book import ScheduleBook
+from tenure.history import PastAttempt
 from tenure.outcomes import Completed, Outcome, Released, Retried, Snoozed
 from tenure.standing import Fired, NewSchedule, Schedules, Tick
-from tenure.types import Answer, Job, ManualRetry, PastAttempt, Recorded
+from tenure.types import Answer, Job, ManualRetry, Recorded
 from tests.drivers.witnesses import Witness
 
 # --- histories ----------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 Compares what the contract promises of an answer, and nothing more. What it leaves free: how long a
 page of `list` is; which queues without jobs `counts` names; the order of reclaimed holds whose
-leases ended at the same instant; which jobs a purge or prune with a limit takes first.
+leases ended at the same instant; which jobs a purge or prune with a limit takes first; whether a
+repeated claim that finds what it held takes new jobs too; and where jobs have keys, how early
+`next_due` may be.
 """
 
 import asyncio
@@ -78,7 +80,8 @@ class Pair:
 
     def same(self, got: Any, right: Any, what: str) -> None:
         """Both answers say the same, as far as the contract says it."""
-        assert plain(got) == plain(right), f"{what} differ from the reference"
+        one, other = plain(got), plain(right)
+        assert one == other, f"{what} differ from the reference: {one}, and not {other}"
 
     # --- views ----------------------------------------------------------------------------------
 

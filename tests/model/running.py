@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tenure.clock import SystemClock
 from tenure.driver import Driver
 from tenure.drivers.memory import MemoryDriver
-from tests.model.machine import Model
+from tests.model.standing import Model
 from tests.model.subjects import Opening
 
 __all__ = ["LONG", "SECONDS", "SEED", "SHORT", "TEETH", "run"]

@@ -2,7 +2,8 @@
 
 `make test` runs the same sequences of calls each time. `make model` runs others, for as long as
 TENURE_MODEL_SECONDS says for each driver, and prints the seeds; TENURE_MODEL_SEED runs one again.
-What the model does not see: damaged records (I12), crashes, calls at the same time.
+What the model does not see: damaged records (I12), crashes, calls at the same time, calls in a
+transaction of the caller.
 """
 
 import time

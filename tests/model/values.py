@@ -17,16 +17,22 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.standing import Limit
 from tenure.states import State
-from tenure.types import JobFilter, Move, NewJob, QueueLimit, Retention
+from tenure.types import JobFilter, Move, NewJob, QueueLimit, Retention, UniqueKey
 
 __all__ = [
     "ALL_QUEUES",
     "CHANGES",
     "DATA",
+    "FAILED",
     "FILTERS",
     "JOBS",
+    "KEYS",
+    "KEYS_OF_JOBS",
     "LEASES",
+    "LIMITS",
+    "LIMIT_KEYS",
     "MOVES",
     "OUTCOMES",
     "PAUSES",
@@ -36,10 +42,12 @@ __all__ = [
     "RECLAIM_DELAYS",
     "RETENTIONS",
     "T0",
+    "UNIQUES",
     "after",
     "batches",
     "changed",
     "ids",
+    "undated",
     "under_the_id_of",
 ]
 
@@ -82,6 +90,37 @@ _TEXTS = st.sampled_from(["", "it broke", "line\nline\t'; --", "\u202e\U0001f600
 INSTANTS = st.sampled_from([-3600.0, 0.0, 30.0, 60.000001, 7200.0, 5e9]).map(after)
 PRIORITIES = st.sampled_from([0, 0, 0, 1, -1, 100, -100])
 
+KEYS = ("a", "A", "c-1", "c-2", "rate")
+_KEY = st.sampled_from(KEYS)
+_PERIODS = st.sampled_from([_MICROSECOND, 1.0, 30.0, 60.0])
+UNIQUES = st.one_of(
+    st.builds(
+        UniqueKey,
+        key=_KEY,
+        until=st.sampled_from(["done", "done", "started"]),
+        period=st.none() | st.none() | _PERIODS,
+        mode=st.just("keep"),
+    ),
+    st.builds(
+        UniqueKey,
+        key=_KEY,
+        until=st.sampled_from(["done", "done", "started"]),
+        period=st.none() | st.none() | _PERIODS,
+        mode=st.sampled_from(["replace", "debounce"]),
+        max_wait=st.sampled_from([None, 0.0, 30.0, 61.0]),
+    ),
+    st.builds(UniqueKey, key=_KEY, period=_PERIODS, mode=st.just("throttle")),
+)
+KEYS_OF_JOBS = st.sampled_from(
+    [(), (), (), ("a",), ("a",), ("c-1",), ("c-2",), ("rate",), ("a", "c-1"), ("A", "a", "rate")]
+)
+LIMIT_KEYS = st.sampled_from(["a", "A", "c-*", "c-1", "rate", "rate", "*"])
+_PLACES = st.sampled_from([1, 1, 2])
+LIMITS = st.one_of(
+    st.builds(Limit, key=LIMIT_KEYS, concurrent=_PLACES),
+    st.builds(Limit, key=LIMIT_KEYS, per_second=_PLACES, concurrent=st.none() | _PLACES),
+)
+
 JOBS = st.builds(
     NewJob,
     id=st.just(""),  # the machine gives one
@@ -93,6 +132,8 @@ JOBS = st.builds(
     priority=PRIORITIES,
     max_attempts=st.sampled_from([None, None, 1, 3]),
     timeout=st.sampled_from([None, None, 2.5]),
+    unique=st.none() | st.none() | UNIQUES,
+    limits=KEYS_OF_JOBS,
     headers=st.sampled_from([{}, {}, {"n": "1", "": "é"}]),
 )
 
@@ -111,6 +152,7 @@ _FAILURES = st.builds(
     at=INSTANTS,
     attempt=st.integers(0, 3),
 )
+FAILED = Retried(0.0, Failure(kind="error", message="it broke", at=T0, attempt=1))
 _STARTED = st.sampled_from([True, True, False])
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Completed, st.none() | DATA),
@@ -132,12 +174,22 @@ CHANGES: Sequence[Mapping[str, object]] = [
     {"max_attempts": 7},
     {"timeout": 7.0},
     {"headers": {"other": ""}},
+    {"unique": UniqueKey(key="A", until="started")},
+    {"limits": ("A", "c-2")},
 ]
 
 
 def changed(job: NewJob, change: Mapping[str, object]) -> NewJob:
     """The job with another content."""
     return replace(job, **change)
+
+
+def undated(job: NewJob) -> NewJob:
+    """The job with nothing that ends by itself."""
+    if job.unique is None or job.unique.period is None:
+        return job
+    mode = "keep" if job.unique.mode == "throttle" else job.unique.mode
+    return replace(job, unique=replace(job.unique, period=None, mode=mode))
 
 
 def under_the_id_of(job: NewJob, other: NewJob) -> NewJob:
@@ -164,6 +216,7 @@ RETENTIONS = st.builds(
     Retention,
     completed=_AGES,
     completed_count=st.sampled_from([None, 0, 1, 2]),
+    completed_bytes=st.sampled_from([None, None, 0, 1, 4, 8, 300]),
     failed=_AGES,
     cancelled=_AGES,
 )

@@ -30,6 +30,8 @@ WORDS = {
     *("CREATE", "fillfactor", "idle_in_transaction_session_timeout", "EVALSHA", "EVAL", "INFO"),
     *("appendonly", "yes", "appendfsync", "always", "everysec", "maxmemory"),
     *("damaged", "serialization", "time.sleep", "job.fence"),
+    *("keep", "replace", "debounce", "throttle", "held"),
+    *("JAN", "DEC", "SUN", "SAT", "L", "LW", "UTC", "tzdata"),
 }
 
 VALUES = ["types", "states", "outcomes", "events", "errors", "clock", "driver", "opened", "queue"]

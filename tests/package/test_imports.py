@@ -21,6 +21,7 @@ def loaded() -> set[str]:
     [
         "asyncpg",
         "click",
+        "cryptography",
         "psycopg",
         "redis",
         "sqlite3",

@@ -10,7 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "docs" / "transactions.md"]
+PAGES = [
+    README,
+    *(
+        ROOT / "docs" / page
+        for page in ("control.md", "encryption.md", "limits.md", "schedules.md", "transactions.md")
+    ),
+]
 
 _PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.S | re.M)
 _LINK = re.compile(r"\]\(([^)#:]+)\)")

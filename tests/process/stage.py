@@ -25,13 +25,19 @@ ROOT = Path(__file__).parents[2]
 class Program:
     """A running program of `tests/process/programs`; it ends in order when its stdin is closed."""
 
-    def __init__(self, name: str, arguments: Mapping[str, object], folder: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> None:
         self._errors = folder / f"stderr-{name}-{len(list(folder.glob('stderr-*')))}"
         with self._errors.open("wb") as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, "-W", "error", "-m", f"tests.process.programs.{name}"],
                 cwd=ROOT,
-                env={**os.environ, "TENURE_TEST": json.dumps(arguments)},
+                env={**os.environ, **environment, "TENURE_TEST": json.dumps(arguments)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -88,15 +94,16 @@ class Stage:
         self.go = folder / "go"
         self.programs: list[Program] = []
 
-    def start(self, name: str = "worker", **options: object) -> Program:
-        """Start a program; `options` are the worker's."""
+    def start(self, name: str = "worker", *, zone: str | None = None, **options: object) -> Program:
+        """Start a program, in a time zone of its own if given; `options` are the worker's."""
         arguments = {
             "url": self.url,
             "ledger": str(self.ledger.path),
             "go": str(self.go),
             "options": options,
         }
-        program = Program(name, arguments, self.folder)
+        environment = {} if zone is None else {"TZ": zone}
+        program = Program(name, arguments, self.folder, environment)
         self.programs.append(program)
         self.wait_for("ready", 1, pid=program.pid)
         return program

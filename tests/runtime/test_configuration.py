@@ -41,6 +41,7 @@ def test_w01_the_options_and_their_defaults_are_those_of_the_product_page() -> N
         "observers": (),
         "strict": False,
         "slots": None,
+        "replacement_slots": 0,
         "retention": tenure.Retention(),
     }
 
@@ -133,6 +134,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("strict", 1, "True or False"),
     ("slots", 2, "must map"),
     ("slots", {"defualt": 2}, "did you mean 'default'"),
+    ("replacement_slots", -1, "from 0"),
+    ("replacement_slots", True, "from 0"),
+    ("replacement_slots", 1.5, "from 0"),
     ("name", "", "1 to 256 bytes"),
     ("name", "a\nb", "control characters"),
 ]

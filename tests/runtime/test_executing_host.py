@@ -109,6 +109,32 @@ async def test_w13_a_job_whose_task_had_not_begun_is_released_too() -> None:
         assert errors_of(handle) == []
 
 
+async def test_w13_an_outcome_that_waits_for_the_last_progress_is_recorded_too() -> None:
+    """W13: the host cancels in the very turn in which the task that writes it was made."""
+    async with open_world() as world:
+        worker = tenure.Worker(world.queue)
+        gate = asyncio.Event()
+
+        @worker.handler("work")
+        async def work(payload: None, job: tenure.RunningJob) -> str:
+            await gate.wait()
+            await job.log("nearly")
+            return "done"
+
+        job = await world.queue.dispatch("work")
+        handle = worker.run()
+        await world.settle()
+        gate.set()
+        for _ in range(100):  # one turn at a time, so as to see the very first
+            await turns(1)
+            if [task for task in asyncio.all_tasks() if task.get_name() == "tenure-progress"]:
+                break
+        await cancel_everything(world)
+        record = await world.job(job)
+        assert (record.state, record.result) == ("completed", "done")
+        assert errors_of(handle) == []
+
+
 @each_store
 async def test_w13_the_job_of_a_thread_is_left_to_its_lease_when_the_host_cancels(
     store: str, tmp_path: Path

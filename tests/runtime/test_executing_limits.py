@@ -340,7 +340,7 @@ async def test_w12_the_lease_of_an_overdue_handler_is_kept_for_the_grace_and_no_
             gate.set()
             # What it returns then is refused, and the job runs again.
             await world.until(lambda: started == [1, 2])
-            await world.settle()
+            await world.ended(job)
             [error] = errors_of(handle)
             assert isinstance(error, tenure.StateTransitionError)
             assert error.operation == "complete"

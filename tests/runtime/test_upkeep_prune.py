@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -64,6 +64,22 @@ async def test_i16_only_the_newest_completed_jobs_are_kept(store: str, tmp_path:
             assert not set(first) & set(last)
 
 
+@each_store
+async def test_i16_completed_jobs_are_kept_up_to_their_bytes(store: str, tmp_path: Path) -> None:
+    """1 GiB of each queue by default; less where the worker says so."""
+    assert tenure.Retention().completed_bytes == 1024**3
+    async with open_world(store, tmp_path) as world:
+        await ended(world, 10)
+        await world.advance(1.0)
+        last = await ended(world, 5)
+        keep = tenure.Retention(completed_bytes=5 * len(b"null"))
+        async with running(quiet_worker(world, retention=keep)):
+            await world.advance(30.0)
+            assert await left(world) == 15
+            await world.advance(100.0)
+            assert {job.id for job in (await world.queue.list()).jobs} == set(last)
+
+
 async def test_i16_many_are_deleted_in_small_steps_without_long_pauses() -> None:
     """A backlog is worked off, and others come between."""
     async with open_world() as world:
@@ -121,6 +137,9 @@ async def test_i16_a_store_that_is_away_is_reported_and_asked_again_later() -> N
         (tenure.Retention(completed=-1), "retention.completed"),
         (tenure.Retention(failed=float("nan")), "retention.failed"),
         (tenure.Retention(completed_count=-1), "retention.completed_count"),
+        (tenure.Retention(completed_bytes=-1), "retention.completed_bytes"),
+        (tenure.Retention(completed_bytes=True), "retention.completed_bytes"),
+        (tenure.Retention(completed_bytes=cast(int, 1e6)), "retention.completed_bytes"),
     ],
 )
 async def test_an_impossible_retention_is_refused(retention: Any, named: str) -> None:

@@ -1,6 +1,8 @@
 """The loop that fires schedules: when, how often, and what it makes of missed instants (I13)."""
 
+import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,6 +91,36 @@ async def test_missed_instants_are_made_up_for_as_asked(
         assert sum(len(starts) for _, starts in workers) == runs + 1
 
 
+async def test_skipped_instants_are_told_of_once_however_many_others_are_fired() -> None:
+    """The log and the observers are told of an outage, not of each instant after it."""
+    async with open_world() as world:
+        events: list[tenure.TicksSkipped] = []
+
+        def observe(event: object) -> None:
+            if isinstance(event, tenure.TicksSkipped):
+                events.append(event)
+
+        worker, starts = counting(world, observers=[observe])
+        schedule = await world.queue.schedule("s", "@every 10s", "tick")
+        await world.advance(305.0)
+        async with running(worker):
+            await world.advance(1.0)
+        assert len(starts) == 6  # those of the last minute
+        first = schedule.created_at + timedelta(seconds=250)
+        assert [(event.skipped, event.until) for event in events] == [(24, first)]
+
+
+async def test_a_worker_that_polls_rarely_misses_no_instant_of_a_new_schedule() -> None:
+    """An instant that a worker could have run is not skipped as if there had been none."""
+    async with open_world() as world:
+        worker, starts = counting(world)
+        async with running(worker):
+            await world.advance(1.0)
+            await world.queue.schedule("s", "@every 20s", "tick")
+            await world.advance(125.0)
+        assert len(starts) == 6
+
+
 async def test_a_changed_definition_leaves_no_instants_of_the_old_one() -> None:
     async with open_world() as world:
         worker, starts = counting(world, strict=False)
@@ -151,6 +183,29 @@ async def test_a_lost_fire_that_did_not_reach_the_store_is_made_up_for() -> None
             await world.advance(25.0)
         assert len(starts) == 2
         assert starts[0][0] < 12.0
+
+
+@pytest.mark.parametrize(
+    "change", [{"priority": 10**30}, {"name": "\0"}, {"queue": ""}, {"timeout": -1.0}]
+)
+async def test_a_schedule_whose_jobs_no_store_takes_counts_as_one_that_cannot_be_read(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    """I12: what other hands have made of it stands in one call with the ticks of others."""
+    async with open_world("sqlite", tmp_path) as world:
+        worker, starts = counting(world)
+        await world.queue.schedule("good", "@every 10s", "tick", "x")
+        (good,) = (await world.inner.schedules()).items
+        stored = json.loads(good.definition)
+        changed = json.dumps(stored | change).encode()
+        bad = tenure.NewSchedule(id="bad", revision="r", definition=changed)
+        await world.inner.put_schedules([bad])
+        async with running(worker) as handle:
+            await world.advance(25.0)
+            assert [payload for _, payload in starts] == ["x", "x"]
+            (error,) = errors_of(handle)
+            assert isinstance(error, tenure.SerializationError)
+            assert "schedule 'bad'" in str(error)
 
 
 async def test_a_schedule_that_cannot_be_read_is_reported_once_and_harms_no_other() -> None:

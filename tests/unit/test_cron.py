@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tenure.cron import Recurrence, parse
@@ -102,6 +102,7 @@ def test_a_time_of_day_comes_once_each_day_of_the_year(expression: str, zone: st
 # --- clocks that change ---------------------------------------------------------------------------
 
 
+@settings(max_examples=40)
 @given(expressions(), st.sampled_from(STRETCHES))
 @example(
     Times(
@@ -127,6 +128,7 @@ def test_ticks_are_those_that_a_walk_over_all_minutes_finds(times: Times, stretc
     assert list(takewhile(lambda tick: tick >= stretch.start, back)) == expected[::-1]
 
 
+@settings(max_examples=40)
 @given(expressions(), st.sampled_from(STRETCHES), st.integers(0, 2 * 86_400 * 10**6 - 1))
 def test_following_and_newest_agree_with_the_walk_at_any_instant(
     times: Times, stretch: Stretch, microseconds: int
@@ -170,6 +172,37 @@ def test_real_time_far_apart_is_found_on_both_sides_of_a_change(
     assert between(recurrence, start, end) == expected
     back = recurrence.back(end - timedelta.resolution, ANCHOR)
     assert list(takewhile(lambda tick: tick >= start, back)) == expected[::-1]
+
+
+@pytest.mark.parametrize("stretch", STRETCHES, ids=lambda s: f"{s.zone} {s.start:%F}")
+def test_newest_and_following_hold_at_each_moment_of_a_change(stretch: Stretch) -> None:
+    """Also while clocks that went back show the same times again."""
+    times = Times(
+        text="*/10 0-3 * * *",
+        real=False,
+        minutes=frozenset(range(0, 60, 10)),
+        hours=frozenset(range(4)),
+        day=lambda _: True,
+    )
+    recurrence = parse(times.text, stretch.zone)
+    expected = brute(times, stretch)
+    for tick, later in pairwise(expected):
+        now = tick
+        while now < later:
+            assert recurrence.newest(now, ANCHOR) == tick
+            assert recurrence.following(now, ANCHOR) == later
+            now += timedelta(minutes=15)
+
+
+def test_a_change_right_after_a_tick_is_seen_from_wherever_the_search_began() -> None:
+    """0:30 comes twice in Havana that day, then not for a year; quarter hour by quarter hour."""
+    once = parse("30 */24 1 11 *", "America/Havana")
+    ticks = [utc(2026, 11, 1, 4, 30), utc(2026, 11, 1, 5, 30)]
+    for quarter in range(1, 4 * 40):
+        after = ticks[0] - timedelta(minutes=15) * quarter
+        until = ticks[1] + timedelta(minutes=15) * quarter
+        assert once.upcoming(after, ANCHOR, 2) == tuple(ticks)
+        assert list(islice(once.back(until, ANCHOR), 2)) == ticks[::-1]
 
 
 # --- @every ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Whether that transaction was committed is for the store to say: the job is looke
 its handler has ended, and only then, where it was not, is the attempt's own outcome written.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from tenure.codec import encode
 from tenure.driver import Capability, Driver
 from tenure.errors import StateTransitionError, StoreUnavailable, Unsupported
 from tenure.outcomes import Completed
+from tenure.payload_codec import PayloadCodec
 from tenure.states import State
 from tenure.types import Claim, Recorded
 
@@ -39,12 +41,14 @@ class Completer:
         self,
         driver: Driver,
         result_limit: int,
+        codec: PayloadCodec | None,
         reporter: Reporter,
         clock: Clock,
-        spawn: Callable[[Coroutine[object, object, None], str], object],
+        spawn: Callable[[Coroutine[object, object, None], str], "asyncio.Task[None]"],
     ) -> None:
         self._driver = driver
         self._result_limit = result_limit
+        self._codec = codec
         self._reporter = reporter
         self._clock = clock
         self._spawn = spawn
@@ -56,7 +60,7 @@ class Completer:
             raise Unsupported("complete_within()")
         encoded = None
         if result is not None:
-            encoded = encode(result, root="result", limit=self._result_limit)
+            encoded = encode(result, root="result", limit=self._result_limit, codec=self._codec)
         outcome = Completed(encoded)
         (answer,) = await self._driver.record_within([(claim.hold, outcome)], connection)
         if answer not in (Recorded.APPLIED, Recorded.REPEATED):
@@ -75,7 +79,9 @@ class Completer:
         make this write wait for it, and no other outcome shall wait with it.
         """
         self._unanswered.add(item)
-        self._spawn(self._check(item, answered), "tenure-check")
+        task = self._spawn(self._check(item, answered), "tenure-check")
+        # Also one that the host cancelled before its first step, which never came to `_check`.
+        task.add_done_callback(lambda _: self._done(item, None, answered))
 
     @property
     def unanswered(self) -> list[Finished]:
@@ -105,9 +111,12 @@ class Completer:
             self._reporter.report(StateTransitionError(job_id, "complete_within", unknown))
         finally:
             item.within = None
-            if item in self._unanswered:
-                self._unanswered.discard(item)
-                answered(item, answer)
+            self._done(item, answer, answered)
+
+    def _done(self, item: Finished, answer: Recorded | None, answered: Answered) -> None:
+        if item in self._unanswered:
+            self._unanswered.discard(item)
+            answered(item, answer)
 
     async def _persist(self, item: Finished, call: Callable[[], Awaitable[T]]) -> T:
         """Repeat the call until the store answers."""

@@ -11,7 +11,9 @@ from msgspec import Struct
 from tenure._runtime.completer import NotCommitted
 from tenure._runtime.failures import describe, failure_of, is_interrupt
 from tenure._runtime.report import Reporter
+from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Attempt, Stop
+from tenure._runtime.unhandled import UnhandledNames
 from tenure.clock import Clock
 from tenure.codec import encode
 from tenure.errors import (
@@ -22,6 +24,7 @@ from tenure.errors import (
     JobTimedOut,
     QueueError,
     SerializationError,
+    UnknownKey,
 )
 from tenure.handlers import ErrorRule, RetryRule
 from tenure.intake import check_delay
@@ -50,12 +53,19 @@ class Ending(Struct, frozen=True):
 
 
 class Endings:
-    """Judges how the attempts of one worker ended. `result_limit` is in bytes of JSON."""
+    """Judges how the attempts of one worker ended.
 
-    def __init__(self, result_limit: int, reporter: Reporter, clock: Clock) -> None:
-        self._result_limit = result_limit
+    `can_delay` says whether the store can put a job back for some time.
+    """
+
+    def __init__(
+        self, settings: WorkerSettings, reporter: Reporter, clock: Clock, *, can_delay: bool
+    ) -> None:
+        self._settings = settings
         self._reporter = reporter
         self._clock = clock
+        self._can_delay = can_delay
+        self._without_key = UnhandledNames()
         self._default_retry = RetryPolicy()
 
     def returned(self, attempt: Attempt, result: object) -> Ending:
@@ -68,7 +78,12 @@ class Endings:
         if isinstance(result, Snooze):
             return self._snoozed(attempt, result)
         try:
-            encoded = encode(result, root="result", limit=self._result_limit)
+            encoded = encode(
+                result,
+                root="result",
+                limit=self._settings.result_limit,
+                codec=self._settings.codec,
+            )
         except SerializationError as error:
             refused = SerializationError(f"the result cannot be stored: {error}", path=error.path)
             failure = self._failure(attempt, refused, "serialization")
@@ -78,6 +93,8 @@ class Endings:
     def raised(self, attempt: Attempt, error: BaseException) -> Ending:
         """The handler raised, or its payload did not decode: then it was not called."""
         if attempt.job is None and isinstance(error, SerializationError):
+            if isinstance(error, UnknownKey):
+                return self._locked(attempt, error)
             return self._undecodable(attempt, error)
         if isinstance(error, Cancel):
             return Ending(Cancelled(error.reason), "cancel")
@@ -122,6 +139,17 @@ class Endings:
         message = f"the payload of job {job_id} does not decode: {error}"
         report = SerializationError(message, path="payload", job_id=job_id)
         return Ending(Failed(failure), "fail", report)
+
+    def _locked(self, attempt: Attempt, error: UnknownKey) -> Ending:
+        """The payload needs a key that is missing here: as with a name that has no handler here."""
+        job, now = attempt.claim.job, self._clock.monotonic()
+        told = UnknownKey(error.key_id, name=job.name, job_id=job.id)
+        delay = self._without_key.delay(job.name, now)
+        report = told if self._without_key.should_report(job.name, now) else None
+        if self._can_delay:
+            return Ending(Released("no key here", delay), "release_unhandled", report)
+        failure = self._failure(attempt, told, "serialization")
+        return Ending(Failed(failure, started=False), "release_unhandled", report)
 
     def _failure(self, attempt: Attempt, error: BaseException, kind: str) -> Failure:
         now = self._clock.now()

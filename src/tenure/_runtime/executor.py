@@ -54,6 +54,7 @@ class Executor:
         reporter: Reporter,
         clock: Clock,
         *,
+        can_delay: bool,
         aborting: Callable[[], bool],
         interrupted: Callable[[BaseException], None],
     ) -> None:
@@ -70,7 +71,7 @@ class Executor:
         # As it was when the worker started: nothing that a handler sets leaks into the next job.
         self._context = contextvars.copy_context()
         self._threads = Threads(self._loop, "tenure-handler")
-        self._endings = Endings(settings.result_limit, reporter, clock)
+        self._endings = Endings(settings, reporter, clock, can_delay=can_delay)
         self._sweep_at = float("inf")
         self._timer: Timer | None = None
         self.kept_at = float("-inf")  # when the keeper last reached the store
@@ -112,7 +113,7 @@ class Executor:
         try:
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
-            payload = decode(attempt.claim.job.payload)
+            payload = decode(attempt.claim.job.payload, self._settings.codec)
             job = attempt.job = RunningJob(
                 attempt.claim, payload, self._completer.complete, attempt.progress
             )
@@ -201,7 +202,7 @@ class Executor:
 
     def _forget(self, attempt: Attempt) -> bool:
         """Give the slot back; False where the worker had already given the attempt up."""
-        known = self._slots.running.pop(attempt.claim.hold, None) is attempt
+        known = self._slots.remove(attempt.claim.hold) is attempt
         attempt.task = None
         # While the host cancels everything, what waits for a slot is put back, not started.
         if known and self._slots.ready and self.slot_freed is not None and not self._aborting():
@@ -261,9 +262,7 @@ class Executor:
 
     def abort(self) -> None:
         """Cancel whatever runs and record nothing."""
-        running = list(self._slots.running.values())
-        self._slots.running.clear()
-        for attempt in running:
+        for attempt in self._slots.clear():
             attempt.progress.drop()
             self._tell(attempt)
             self._cancel_task(attempt)
@@ -308,7 +307,7 @@ class Executor:
                 self._overrun(attempt, now)
             if not attempt.overdue:
                 following = min(following, attempt.check_at)
-        if following < float("inf"):
+        if following < self._sweep_at:  # unless one that has just been started is due earlier
             self._sweep_at_latest(following)
 
     def _overrun(self, attempt: Attempt, now: float) -> None:
@@ -320,9 +319,16 @@ class Executor:
                 attempt.stop = Stop.TIMEOUT
                 self._interrupt(attempt)
         if not first or attempt.in_thread:
-            attempt.overdue = True
+            self._slots.mark_overdue(attempt)
             job = attempt.claim.job
-            self._reporter.report(JobOverdue(job.id, job.name, now - attempt.started))
+            left = self._slots.left
+            error = JobOverdue(job.id, job.name, now - attempt.started, slots_left=left)
+            self._reporter.report(error)
+            if self._slots.replaces(attempt):
+                # Its replacement takes a waiting claim, or a new one.
+                if self._slots.ready and self.slot_freed is not None:
+                    self.slot_freed()
+                self._recorder.slots_freed()
 
 
 class _Raised(BaseException):

@@ -34,7 +34,12 @@ class WorkerHandle:
 
     @property
     def healthy(self) -> bool:
-        """False when a loop of the worker has died three times in a row."""
+        """False when a loop of the worker has died three times in a row, and while it is stuck.
+
+        It is stuck when handlers past their time limit that cannot be interrupted hold every slot,
+        those of `replacement_slots` too: then it can start nothing. The `JobOverdue` of the last
+        one says so (`slots_left` is 0); when one of them returns, the worker is healthy again.
+        """
         return self._lifecycle.healthy
 
     @property

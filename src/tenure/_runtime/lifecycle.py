@@ -23,6 +23,7 @@ from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
 from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
+from tenure._runtime.upkeep.report import Presence
 from tenure._runtime.upkeep.ticker import Ticker
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
@@ -35,6 +36,7 @@ __all__ = ["Lifecycle"]
 # Between the end of the drain time and the promised second after it: what is left for handlers to
 # give way and for their outcomes to be written, before they are abandoned.
 _CANCEL_BUDGET = 0.6
+_LEAVE_BUDGET = 0.1
 _END_BUDGET = 0.2
 
 
@@ -58,7 +60,7 @@ class Lifecycle:
         self._clock = clock
         self._awaited = awaited
         self._loop = asyncio.get_running_loop()
-        self._slots = Slots(settings.concurrency, settings.prefetch)
+        self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[Loop] = []
         self._keeper: Keeper | None = None
@@ -66,6 +68,7 @@ class Lifecycle:
         self._recorder: Recorder | None = None
         self._executor: Executor | None = None
         self._progress: ProgressWriter | None = None
+        self._presence: Presence | None = None
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
         self._aborted = False
@@ -78,9 +81,9 @@ class Lifecycle:
 
     @property
     def healthy(self) -> bool:
-        """Whether no loop has died three times in a row, the keeper included."""
+        """Whether no loop has died three times in a row, and something can still be started."""
         keeper = self._keeper is None or self._keeper.healthy
-        return keeper and all(loop.healthy for loop in self._loops)
+        return keeper and self._slots.left > 0 and all(loop.healthy for loop in self._loops)
 
     @property
     def running(self) -> bool:
@@ -138,6 +141,7 @@ class Lifecycle:
             await self._stop_requested()
             if self._claimer is not None:
                 await self._drain()
+                await self._leave()
         except asyncio.CancelledError:
             # The host ends its loop, or `abort`. Not ours to swallow, but jobs go back first.
             if not self._aborted:
@@ -175,8 +179,12 @@ class Lifecycle:
 
     def _build(self, driver: Driver) -> None:
         settings, slots, clock = self.settings, self._slots, self._clock
-        completer = Completer(driver, settings.result_limit, self.reporter, clock, self._spawn)
-        progress = self._progress = ProgressWriter(driver, self.reporter, clock, self._spawn)
+        completer = Completer(
+            driver, settings.result_limit, settings.codec, self.reporter, clock, self._spawn
+        )
+        progress = self._progress = ProgressWriter(
+            driver, settings.codec, self.reporter, clock, self._spawn
+        )
         recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
         executor = self._executor = Executor(
             settings,
@@ -186,6 +194,7 @@ class Lifecycle:
             progress,
             self.reporter,
             clock,
+            can_delay={Capability.RELEASE, Capability.DELAY} <= driver.capabilities,
             aborting=self._aborting,
             interrupted=self._interrupted,
         )
@@ -228,6 +237,9 @@ class Lifecycle:
         if Capability.SCHEDULES in driver.capabilities:
             ticker = Ticker(driver, settings.poll_interval, self.reporter, clock)
             self._start_loop("schedules", ticker.turn)
+        if Capability.PRESENCE in driver.capabilities:
+            self._presence = Presence(driver, settings, slots, self.reporter, clock)
+            self._start_loop("presence", self._presence.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
                 driver,
@@ -256,6 +268,12 @@ class Lifecycle:
             self._executor.stop_all()
         await self._settle(self._budget())
         self._abandon()
+
+    async def _leave(self) -> None:
+        """Be shown no more, if the store answers at once."""
+        if self._presence is not None:
+            left = self._spawn(self._presence.leave(), "tenure-leave")
+            await self._clock.wait(left, _LEAVE_BUDGET)
 
     async def _settle(self, left: Callable[[], float]) -> None:
         """Wait until nothing is running or unwritten, as long as there is time left.

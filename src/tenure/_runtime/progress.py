@@ -15,6 +15,7 @@ from tenure._runtime.loop import Backoff
 from tenure._runtime.report import Reporter
 from tenure._runtime.text import bounded
 from tenure.clock import Clock
+from tenure.codec import opened, sealed
 from tenure.driver import Capability, Driver
 from tenure.errors import (
     InvalidConfiguration,
@@ -26,6 +27,7 @@ from tenure.errors import (
     WorkerTaskError,
 )
 from tenure.events import JobFenced
+from tenure.payload_codec import PayloadCodec
 from tenure.progress import LogLine, Progress, progress_bytes, progress_from
 from tenure.types import Claim, Hold, Recorded
 
@@ -92,7 +94,7 @@ class JobProgress:
     def _begin(self) -> deque[LogLine]:
         """Go on from what the attempts before have stored."""
         if self._lines is None:
-            before = _stored(self.claim)
+            before = _stored(self.claim, self._writer.codec)
             self._fraction, self._note = before.fraction, before.note
             self._lines = deque(before.log, maxlen=_LINES)
         return self._lines
@@ -105,6 +107,11 @@ class JobProgress:
 
     # --- on the event loop ----------------------------------------------------------------------
 
+    @property
+    def awaits_writer(self) -> bool:
+        """Whether the writer was told of something new, and has not left since."""
+        return self._awake
+
     def take(self) -> bytes | None:
         """What is new, to be written; None: the next word wakes the writer again."""
         with self._writer.lock:
@@ -112,8 +119,9 @@ class JobProgress:
                 self._awake = False
                 return None
             self._new = False
-            lines = tuple(self._lines or ())
-            return progress_bytes(Progress(fraction=self._fraction, note=self._note, log=lines))
+            said = Progress(fraction=self._fraction, note=self._note, log=tuple(self._lines or ()))
+        codec = self._writer.codec
+        return progress_bytes(said) if codec is None else sealed(progress_bytes(said), codec)
 
     def put_back(self) -> None:
         """What was taken has not been written."""
@@ -168,12 +176,14 @@ class ProgressWriter:
     def __init__(
         self,
         driver: Driver,
+        codec: PayloadCodec | None,
         reporter: Reporter,
         clock: Clock,
-        spawn: Callable[[Coroutine[object, object, None], str], object],
+        spawn: Callable[[Coroutine[object, object, None], str], "asyncio.Task[None]"],
     ) -> None:
         self.lock = threading.Lock()  # one for all: it is held for the time of a few assignments
         self.clock = clock
+        self.codec = codec
         self.lost: Callable[[Hold], None] | None = None
         self._driver = driver
         self._reporter = reporter
@@ -206,7 +216,14 @@ class ProgressWriter:
             progress.give_up()
             progress.left()
         else:
-            self._spawn(self._run(progress), "tenure-progress")
+            task = self._spawn(self._run(progress), "tenure-progress")
+            task.add_done_callback(lambda task: self._never_ran(progress, task))
+
+    def _never_ran(self, progress: JobProgress, task: "asyncio.Task[None]") -> None:
+        """A task that the host cancelled before its first step never came to `_run`."""
+        if task.cancelled() and progress.awaits_writer:
+            progress.give_up()
+            progress.left()
 
     async def _run(self, progress: JobProgress) -> None:
         """Write what is new until nothing is, the last of it as soon as the handler has ended."""
@@ -267,10 +284,10 @@ class ProgressWriter:
             self.lost(claim.hold)
 
 
-def _stored(claim: Claim) -> Progress:
+def _stored(claim: Claim, codec: PayloadCodec | None) -> Progress:
     data = claim.job.progress
     try:
-        return Progress() if data is None else progress_from(data)
+        return Progress() if data is None else progress_from(opened(data, codec))
     except SerializationError:
         return Progress()  # whatever it was, this attempt has something to say
 

@@ -130,6 +130,11 @@ class Recorder:
         """A claim may be due."""
         self._wake.set()
 
+    def slots_freed(self) -> None:
+        """There are more slots, without an outcome that brought them."""
+        if self.claims is not None:
+            self.claims.slots_freed()
+
     async def turn(self) -> float:
         await self._wake.wait()
         self._wake.clear()
@@ -262,8 +267,7 @@ class Recorder:
                 item.claim.hold.job_id, item.operation, f"{why}, so the job is left to its lease"
             )
         )
-        if self.claims is not None:
-            self.claims.slots_freed()
+        self.slots_freed()
         self._slots.changed()
 
     def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:
@@ -289,8 +293,7 @@ class Recorder:
                 self._fenced(item, answer)
         if self.awaited is not None and self.awaited.anyone:
             self.awaited.settled([item.claim.hold.job_id for item in items])
-        if self.claims is not None:
-            self.claims.slots_freed()
+        self.slots_freed()
         self._slots.changed()
 
     def _fenced(self, item: Finished, answer: Recorded) -> None:

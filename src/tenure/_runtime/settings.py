@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from tenure.payload_codec import PayloadCodec
 from tenure.types import Retention
 
 __all__ = ["ServedQueue", "WorkerSettings"]
@@ -30,7 +31,9 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     strict: bool
     max_stalls: int
     prefetch: int
+    replacement_slots: int
     result_limit: int
+    codec: PayloadCodec | None
     retention: Retention | None
 
     @property

@@ -6,8 +6,9 @@ attempts is keyed by hold, never by job id: after a lost lease one job may be he
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import islice
 
 from tenure._runtime.progress import JobProgress
 from tenure._runtime.running_job import RunningJob
@@ -85,12 +86,18 @@ class Prefetched:
 
 
 class Slots:
-    """Counts what is in use; `watch` is called whenever something was given back."""
+    """Counts what is in use; `watch` is called whenever something was given back.
 
-    def __init__(self, concurrency: int, prefetch: int) -> None:
+    Up to `replacements` overdue attempts, those that have been so for longest, are made up for by a
+    slot each, until they return: never more than `concurrency` others run beside them.
+    """
+
+    def __init__(self, concurrency: int, prefetch: int, replacements: int = 0) -> None:
         self._concurrency = concurrency
         self._prefetch = prefetch
+        self._replacements = replacements
         self.running: dict[Hold, Attempt] = {}
+        self.overdue: dict[Hold, Attempt] = {}  # of those running; in the order of becoming so
         self.ready: deque[Prefetched] = deque()
         self.unrecorded = 0
         self.asked = 0
@@ -100,21 +107,54 @@ class Slots:
     def free(self) -> int:
         """How many more jobs may be claimed now."""
         used = len(self.running) + len(self.ready) + self.unrecorded + self.asked
-        return self._concurrency + self._prefetch - used
+        return self._capacity + self._prefetch - used
 
     @property
     def may_start(self) -> bool:
         """Whether one more handler may run now; outcomes on their way still count."""
-        return len(self.running) < self._concurrency
+        return len(self.running) < self._capacity
+
+    @property
+    def left(self) -> int:
+        """How many slots overdue attempts leave to others; with none nothing can start."""
+        return self._capacity - len(self.overdue)
+
+    def replaces(self, attempt: Attempt) -> bool:
+        """Whether an overdue attempt is made up for."""
+        return attempt.claim.hold in islice(self.overdue, self._replacements)
+
+    @property
+    def _capacity(self) -> int:
+        return self._concurrency + min(self._replacements, len(self.overdue))
 
     @property
     def empty(self) -> bool:
         return not (self.running or self.ready or self.unrecorded or self.asked)
 
     def used(self) -> Counter[str]:
-        """How many running and prefetched jobs there are of each queue."""
-        claims = [a.claim for a in self.running.values()] + [w.claim for w in self.ready]
-        return Counter(claim.job.queue for claim in claims)
+        """How many running and prefetched jobs there are of each queue, but for those made up for.
+
+        So a queue gets the replacement of its own, whatever slots it may have.
+        """
+        used = Counter(_queues(self.running.values())) + Counter(_queues(self.ready))
+        used.subtract(_queues(islice(self.overdue.values(), self._replacements)))
+        return used
+
+    def mark_overdue(self, attempt: Attempt) -> None:
+        attempt.overdue = True
+        self.overdue[attempt.claim.hold] = attempt
+
+    def remove(self, hold: Hold) -> Attempt | None:
+        """Give back the slot of an attempt; None where it has none here."""
+        self.overdue.pop(hold, None)
+        return self.running.pop(hold, None)
+
+    def clear(self) -> list[Attempt]:
+        """Give back the slots of all that run."""
+        running = list(self.running.values())
+        self.running.clear()
+        self.overdue.clear()
+        return running
 
     def changed(self) -> None:
         if self.watch is not None:
@@ -128,3 +168,7 @@ class Slots:
         """
         running = [a.claim.hold for a in list(self.running.values()) if now < a.keep_until]
         return running + [waiting.claim.hold for waiting in list(self.ready)]
+
+
+def _queues(items: Iterable[Attempt | Prefetched]) -> list[str]:
+    return [item.claim.job.queue for item in items]

@@ -1,4 +1,7 @@
-"""How long to put back jobs whose name has no handler here. Pure bookkeeping, bounded."""
+"""How long to put back jobs that cannot run here, for want of a handler or of a key.
+
+Pure bookkeeping, bounded.
+"""
 
 from msgspec import Struct
 

@@ -3,8 +3,8 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,7 @@ __all__ = [
     "claim",
     "fresh",
     "jobs",
+    "locked",
     "made",
     "opened",
     "request",
@@ -72,6 +73,17 @@ def request(limit: int = 100, *, token: str | None = None, lease: float = 30.0) 
 
 async def claim(driver: PostgresDriver, limit: int = 100, lease: float = 30.0) -> list[Claim]:
     return list(await driver.claim(request(limit, lease=lease)))
+
+
+@contextmanager
+def locked(server: PostgresServer, schema: str, *ids: str) -> Generator[None]:
+    """Rows that somebody else has locked in a transaction that stays open."""
+    with server.client() as client:
+        client.execute("BEGIN")
+        lock = f"SELECT FROM {schema}.jobs WHERE id = ANY (%s) FOR UPDATE".encode()
+        client.execute(lock, [list(ids)])
+        yield
+        client.execute("ROLLBACK")
 
 
 def sql(name: str, schema: str) -> str:

@@ -3,8 +3,6 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import pytest
 
@@ -15,6 +13,7 @@ from tests.drivers.postgres_extras.support import (
     claim,
     fresh,
     jobs,
+    locked,
     opened,
     request,
     run_script,
@@ -48,17 +47,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@contextmanager
-def locked(server: PostgresServer, schema: str, *ids: str) -> Generator[None]:
-    """Rows that somebody else has locked in a transaction that stays open."""
-    with server.client() as client:
-        client.execute("BEGIN")
-        lock = f"SELECT FROM {schema}.jobs WHERE id = ANY (%s) FOR UPDATE".encode()
-        client.execute(lock, [list(ids)])
-        yield
-        client.execute("ROLLBACK")
 
 
 async def test_claimers_at_once_never_get_the_same_job(postgres_server: PostgresServer) -> None:
@@ -174,6 +162,7 @@ async def test_totals_equal_a_full_count_whoever_folds(postgres_server: Postgres
         assert (await one.counts()).completed == 120
         postgres_server.ask(f"SELECT {schema}.fold(10000)")
         assert postgres_server.ask(f"SELECT state, n FROM {schema}.totals") == [(3, 120)]
+        assert postgres_server.ask(f"SELECT bytes FROM {schema}.totals") == [(120 * len(b"null"),)]
         assert postgres_server.ask(f"SELECT FROM {schema}.differences") == []
 
 

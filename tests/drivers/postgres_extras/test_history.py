@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from tenure.history import PastAttempt
 from tenure.outcomes import Completed, Failed, Released, Retried
-from tenure.types import Claim, NewJob, PastAttempt, Recorded, Retention
+from tenure.types import Claim, NewJob, Recorded, Retention
 from tests.drivers.postgres_extras.support import (
     FAILURE,
     claim,

@@ -20,6 +20,7 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
 )
+from tenure.standing import Limit
 from tenure.types import (
     Claim,
     ClaimRequest,
@@ -29,14 +30,21 @@ from tenure.types import (
     NewJob,
     QueueLimit,
     Retention,
+    UniqueKey,
 )
 from tests.servers.redis import RedisServer
 
 __all__ = ["FAILURE", "OUTCOMES", "claim", "jobs", "opened", "request", "step", "until"]
 
 FAILURE = Failure(kind="error", message="no", at=datetime(2030, 1, 1, tzinfo=UTC), attempt=1)
+_THROTTLE = UniqueKey(key="t", mode="throttle", period=50.0)
+_LIMITS = [
+    Limit(key="a", concurrent=1),
+    Limit(key="b-*", concurrent=2),
+    Limit(key="rate", per_second=1),
+]
 OUTCOMES: list[Outcome] = [
-    Completed(b"1"),
+    Completed(b"1" * 100),
     Completed(),
     Failed(FAILURE),
     Cancelled("asked"),
@@ -99,6 +107,7 @@ async def step(
                     name="work",
                     queue=chance.choice(["default", "other"]),
                     priority=chance.choice([0, 0, 5]),
+                    payload=b"p" * 25 * int(job_id.removeprefix("job-")),
                 )
                 for job_id in set(some)
             ]
@@ -114,8 +123,12 @@ async def step(
             await driver.retry([ManualRetry(job_id) for job_id in some[:2]], now=now)
         case 7:
             await driver.delete(some[:2], now=now)
+            limit = chance.choice(_LIMITS)
+            if not await driver.drop_limit(limit.key):
+                await driver.put_limit(limit)
         case 8:
             await driver.move([Move(job_id=some[0], queue=chance.choice(["a", "b"]))], now=now)
             await driver.purge(JobFilter(queue="a"), 1, now=now)
         case _:
             await driver.prune(Retention(completed=60.0, completed_count=2), 3, now=now)
+            await driver.prune(Retention(completed_bytes=1000), 2, now=now)

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
+import re
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +16,18 @@ from redis.crc import key_slot
 from tenure.drivers.redis import scripts
 from tenure.errors import StoreError
 from tenure.outcomes import Completed
+from tenure.standing import NewSchedule, Tick
 from tenure.states import State
-from tenure.types import JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention, WorkerInfo
+from tenure.types import (
+    Job,
+    JobFilter,
+    ManualRetry,
+    Move,
+    NewJob,
+    QueueLimit,
+    Retention,
+    WorkerInfo,
+)
 from tests.drivers.redis_extras.support import OUTCOMES, claim, jobs, opened, request, step
 from tests.servers.redis import RedisServer
 
@@ -60,6 +71,16 @@ async def test_each_script_of_a_store_stays_in_one_slot(redis_server: RedisServe
             await driver.extend([], 1.0)
             await driver.expired(1)
             await driver.next_due(["a", "b"])
+            await driver.history("job-1")
+            await driver.limits()
+            await driver.put_schedules([NewSchedule(id="s", revision="r", definition=b"")], now=T0)
+            await driver.pause_schedule("s", False)
+            tick = Tick(
+                schedule_id="s", revision="r", previous=T0, instant=T0, job=NewJob(id="t", name="w")
+            )
+            await driver.fire([tick], now=T0)
+            await driver.schedules()
+            await driver.drop_schedules(["s"])
             await driver.list(JobFilter(), None, 10)
             await driver.counts()
             await driver.workers()
@@ -167,10 +188,12 @@ async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, s
     }
     with redis_server.client() as client:
         assert client.hgetall(f"{{{namespace}}}:totals") == expected
+        weights = client.hgetall(f"{{{namespace}}}:bytes")
+        assert {key.decode(): int(n) for key, n in weights.items()} == weighed(stored)
         places = {
             key.decode().partition("}:")[2]: client.zcard(key)
             for key in client.keys(f"{{{namespace}}}:*")
-            if key.decode().partition("}:")[2].startswith(("ready:", "leases", "ended:"))
+            if key.decode().partition("}:")[2].startswith(("ready:", "kept:", "leases", "ended:"))
         }
         levels = {
             f"ready:{int(level)}:{key.decode().partition('levels:')[2]}"
@@ -179,6 +202,15 @@ async def test_totals_and_places_equal_a_full_count(redis_server: RedisServer, s
         }
     assert sum(places.values()) == len(stored)
     assert levels == {place for place in places if place.startswith("ready:")}
+
+
+def weighed(jobs: Iterable[Job[bytes]]) -> dict[str, int]:
+    """The bytes of completed jobs by queue, where there are any."""
+    weights: Counter[str] = Counter()
+    for job in jobs:
+        if job.state is State.COMPLETED:
+            weights[job.queue] += len(job.payload) + len(job.result or b"")
+    return dict(+weights)
 
 
 async def test_a_store_that_was_used_leaves_a_bounded_number_of_keys(
@@ -299,6 +331,25 @@ def test_every_script_says_what_it_takes_and_answers() -> None:
     assert {path.stem for path in LUA.glob("*.lua")} == {
         scripts.script(path.stem).name for path in LUA.glob("*.lua")
     }
+
+
+def test_no_text_in_a_script_has_the_name_of_a_constant() -> None:
+    """Their values are written into the places of their names."""
+    for path in LUA.glob("*.lua"):
+        written = path.read_text("utf-8")
+        names = re.findall(r"-- uses: (.*)", written)
+        sources = [written]
+        for name in names[0].split(", "):
+            sources.append((LUA / "parts" / f"{name}.lua").read_text("utf-8"))
+        code = [
+            line
+            for source in sources
+            for line in source.splitlines()
+            if not line.lstrip().startswith("--")
+        ]
+        texts = re.findall(r"'[^']*'", "\n".join(code))
+        composed = scripts.script(path.stem).text
+        assert all(text in composed for text in texts), path.name
 
 
 def test_client_is_the_only_module_that_knows_redis_py() -> None:

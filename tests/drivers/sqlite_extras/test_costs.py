@@ -60,7 +60,6 @@ HOT = [
     "kept_later_count",
     "lane_at",
     "lane_by_head",
-    "lane_by_id",
     "lane_change",
     "lane_job",
     "lane_keep",
@@ -166,7 +165,7 @@ async def test_an_empty_claim_writes_nothing(tmp_path: Path) -> None:
 
 FAILURE = Failure(kind="error", message="no", at=datetime(2030, 1, 1, tzinfo=UTC), attempt=1)
 OUTCOMES: list[Outcome] = [
-    Completed(b"1"),
+    Completed(b"1" * 100),
     Completed(),
     Failed(FAILURE),
     Cancelled("asked"),
@@ -189,9 +188,13 @@ async def test_totals_equal_a_full_count_after_anything(tmp_path: Path, seed: in
             now += timedelta(seconds=chance.choice([0, 1, 20, 70]))
             await step(driver, chance, ids, turn, now)
     connection = sqlite3.connect(path)
-    kept = connection.execute("SELECT queue, state, n FROM tenure_totals WHERE n <> 0").fetchall()
+    kept = connection.execute(
+        "SELECT queue, state, n, bytes FROM tenure_totals WHERE n <> 0 OR bytes <> 0"
+    ).fetchall()
     counted = connection.execute(
-        "SELECT queue, state, count(*) FROM tenure_jobs GROUP BY queue, state"
+        "SELECT queue, state, count(*), "
+        "sum(iif(state = 3, length(payload) + ifnull(length(result), 0), 0)) "
+        "FROM tenure_jobs GROUP BY queue, state"
     ).fetchall()
     assert sorted(kept) == sorted(counted)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -205,7 +208,12 @@ async def step(
     match chance.randrange(10):
         case 0 | 1 | 2:
             fresh = [
-                NewJob(id=job_id, name="work", queue=chance.choice(["default", "other"]))
+                NewJob(
+                    id=job_id,
+                    name="work",
+                    queue=chance.choice(["default", "other"]),
+                    payload=b"p" * 500 * int(job_id.removeprefix("job-")),
+                )
                 for job_id in set(some)
             ]
             await driver.enqueue(fresh, now=now)
@@ -225,3 +233,4 @@ async def step(
             await driver.purge(JobFilter(queue="a"), 1, now=now)
         case _:
             await driver.prune(Retention(completed=60.0, completed_count=2), 3, now=now)
+            await driver.prune(Retention(completed_bytes=9000), 2, now=now)

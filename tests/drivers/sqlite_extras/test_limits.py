@@ -175,6 +175,26 @@ async def test_nothing_is_left_of_lanes_holds_and_claims(tmp_path: Path) -> None
         assert ask(path, "SELECT * FROM tenure_claims") == []
 
 
+async def test_a_lane_that_waited_for_a_hold_then_waits_for_the_rate_no_longer_than_that(
+    tmp_path: Path,
+) -> None:
+    """Two places come free at once, and the rate lets only one lane through at first."""
+    async with opened(tmp_path / "jobs.db") as driver:
+        await driver.put_limit(Limit(key="key", concurrent=3, per_second=1))
+        await driver.enqueue(limited(3), now=NOW)
+        seconds = [NOW + timedelta(seconds=n) for n in range(7)]
+        holds = [(await driver.claim(request(f"t{n}"), now=seconds[n]))[0].hold for n in range(3)]
+        await driver.enqueue(limited(1, "first"), now=seconds[4])
+        other = NewJob(id="second", name="work", limits=("key", "other"))
+        await driver.enqueue([other], now=seconds[4])
+        await driver.record([(hold, Completed()) for hold in holds[:2]], now=seconds[5])
+        first = await driver.claim(request("first"), now=seconds[5])
+        assert [claimed.job.id for claimed in first] == ["first-0"]
+        assert await driver.next_due(["default"], now=seconds[5]) == seconds[6]
+        second = await driver.claim(request("second"), now=seconds[6])
+        assert [claimed.job.id for claimed in second] == ["second"]
+
+
 # --- two connections ----------------------------------------------------------------------------
 
 

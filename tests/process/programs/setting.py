@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,16 @@ import tenure
 from tests.process.ledger import Ledger
 
 __all__ = ["Setting"]
+
+
+class Shifted(tenure.SystemClock):
+    """The clock of a machine whose wall time is wrong by some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._shift = timedelta(seconds=seconds)
+
+    def now(self) -> datetime:
+        return super().now() + self._shift
 
 
 class Setting:
@@ -30,6 +41,7 @@ class Setting:
         arguments = json.loads(os.environ["TENURE_TEST"])
         self.url: str = arguments["url"]
         self.options: dict[str, Any] = arguments["options"]
+        self.clock = Shifted(self.options.pop("shift", 0.0))
         self.ledger = Ledger(arguments["ledger"])
         self.go = Path(arguments["go"])
 
@@ -44,6 +56,7 @@ class Setting:
         worker.register("block", self._block)
         worker.register("spin", self._spin)
         worker.register("stuck", self._stuck)
+        worker.register("nap", self._nap)
         return worker
 
     @asynccontextmanager
@@ -83,6 +96,10 @@ class Setting:
     async def _quick(self, payload: object, job: tenure.RunningJob) -> None:
         with self._noted(job):
             return
+
+    async def _nap(self, payload: float, job: tenure.RunningJob) -> None:
+        with self._noted(job):
+            await asyncio.sleep(payload)
 
     async def _gate(self, payload: object, job: tenure.RunningJob) -> None:
         with self._noted(job):

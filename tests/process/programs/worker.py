@@ -8,7 +8,7 @@ from tests.process.programs.setting import Setting
 
 async def main(setting: Setting) -> None:
     async with (
-        tenure.connect(setting.url) as queue,
+        tenure.connect(setting.url, clock=setting.clock) as queue,
         setting.worker(queue).run(),
         setting.until_stdin_closes(),
     ):

@@ -2,8 +2,8 @@
 
 Sleeps until the next instant by the store's clock, then lets it pass with a compare-and-set in the
 store, so that of all workers one makes the job (I13). It knows the schedules from a look that it
-repeats every poll interval, and at once when another worker was first or the clocks disagree. A
-schedule that cannot be read is reported once and harms no other.
+repeats every poll interval, half a minute at most, and at once when another worker was first or the
+clocks disagree. A schedule that cannot be read is reported once and harms no other.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,14 @@ from tenure.errors import QueueError, SerializationError
 from tenure.events import ScheduleFired, TicksSkipped
 from tenure.schedules import Definition, job_of_tick, read_definition
 from tenure.standing import Fired, ScheduleRecord, Tick
-from tenure.ticks import Due, due
+from tenure.ticks import GRACE, Due, due
 
 __all__ = ["Ticker"]
 
 _LOOK = 1.0  # seconds between two looks, where the poll interval is not longer
+_LOOK_FOR_FIRST = 2.0  # and where there are no schedules at all, as in most stores
 _LOOK_EACH = 0.001  # and for each schedule, so that a thousand cost no more than one a millisecond
+_LOOK_AT_LATEST = GRACE.total_seconds() / 2  # else ticks of a new schedule would count as missed
 _AT_ONCE = 100
 _MOST_BYTES = 4 * 1024 * 1024  # of payload in one call
 _FLOOR = 0.001  # seconds; less may be none at all to a clock that counts in floats
@@ -60,16 +62,20 @@ class Ticker:
 
     async def turn(self) -> float:
         """Fire what is due; the seconds until something may be again."""
+        fired = False
         try:
             if self._stale_in() <= 0:
                 await self._look()
             for ticks, of in self._batches(self._gather()):
                 self._judge(ticks, of, await self._driver.fire(ticks))
+            fired = True
         except QueueError as error:
             self._reporter.report(error)
-            self._known.clear()  # what was in the call may have passed, or not
-            self._forget_look()
             return self._backoff.pause()
+        finally:
+            if not fired:  # what was in the call may have passed, or not
+                self._known.clear()
+                self._forget_look()
         self._backoff.reset()
         return self._rest()
 
@@ -109,7 +115,8 @@ class Ticker:
 
     def _stale_in(self) -> float:
         """Seconds until the next look."""
-        interval = max(self._interval, _LOOK_EACH * len(self._known))
+        least = _LOOK_EACH * len(self._known) if self._known else _LOOK_FOR_FIRST
+        interval = min(_LOOK_AT_LATEST, max(self._interval, least))
         return self._looked + interval - self._clock.monotonic()
 
     def _now(self) -> datetime:
@@ -174,7 +181,7 @@ class Ticker:
                 self._forget_look()  # another was first, or the clocks disagree
                 known.wake = known.record.last
                 continue
-            if found.skipped and tick.previous == known.record.last:
+            if found.skipped and tick.instant == (found.fire[0] if found.fire else found.passed):
                 self._reporter.emit(
                     TicksSkipped(
                         schedule_id=tick.schedule_id,

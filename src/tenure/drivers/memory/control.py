@@ -137,7 +137,7 @@ class Control(JobStore):
             self._gone = {key: entry for key, entry in self._gone.items() if entry[1] > now}
             self._keys.forget(now)
             self._limits.forget(now)
-            doomed = [job.id for job in self._beyond(retention, now)][:limit]
+            doomed = [job.id for job in self._beyond(retention, now)][::-1][:limit]
             for job_id in doomed:
                 self._delete(job_id, now)
             return len(doomed)
@@ -149,14 +149,28 @@ class Control(JobStore):
             State.FAILED: retention.failed,
             State.CANCELLED: retention.cancelled,
         }
-        newer: dict[str, int] = {}
+        newer: dict[str, int] = {}  # how many of its queue, itself included, and of how many bytes
+        newer_bytes: dict[str, int] = {}
         ended = [r for r in self._records.values() if r.job.state in TERMINAL]
         for record in sorted(ended, key=lambda r: (end(r.job), r.arrival), reverse=True):
             job = record.job
             age = ages[job.state]
             beyond = age is not None and now - end(job) > timedelta(seconds=age)
-            if job.state is State.COMPLETED and retention.completed_count is not None:
+            if job.state is State.COMPLETED:
                 newer[job.queue] = newer.get(job.queue, 0) + 1
-                beyond = beyond or newer[job.queue] > retention.completed_count
+                newer_bytes[job.queue] = newer_bytes.get(job.queue, 0) + _size(job)
+                beyond = (
+                    beyond
+                    or _passed(retention.completed_count, newer[job.queue])
+                    or _passed(retention.completed_bytes, newer_bytes[job.queue])
+                )
             if beyond and now - end(job) >= _ID_KNOWN:
                 yield job
+
+
+def _passed(bound: int | None, number: int) -> bool:
+    return bound is not None and number > bound
+
+
+def _size(job: Job[bytes]) -> int:
+    return len(job.payload) + len(job.result or b"")

@@ -13,17 +13,9 @@ from tenure.driver import Capability
 from tenure.drivers.memory.control import Control
 from tenure.drivers.memory.records import count, matches
 from tenure.errors import InvalidConfiguration
+from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
-from tenure.types import (
-    Counts,
-    Hold,
-    Job,
-    JobFilter,
-    Kept,
-    Page,
-    PastAttempt,
-    WorkerInfo,
-)
+from tenure.types import Counts, Hold, Job, JobFilter, Kept, Page, WorkerInfo
 
 __all__ = ["MemoryDriver"]
 

@@ -15,7 +15,8 @@ from tenure.drivers.memory.key_limits import KeyLimits
 from tenure.drivers.memory.records import STALLED, WAITING, Record, changes_of_holder, stored
 from tenure.drivers.memory.schedule_book import ScheduleBook
 from tenure.drivers.memory.unique_keys import UniqueKeys
-from tenure.outcomes import Completed, Failed, Retried, outcome_digest, settle, tried
+from tenure.history import tried
+from tenure.outcomes import Completed, Failed, Retried, outcome_digest, settle
 from tenure.states import TERMINAL, State
 from tenure.types import (
     Claim,

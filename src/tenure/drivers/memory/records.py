@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tenure.outcomes import Tried
+from tenure.history import PastAttempt, Tried
 from tenure.states import State
-from tenure.types import Counts, Hold, Job, JobFilter, NewJob, PastAttempt
+from tenure.types import Counts, Hold, Job, JobFilter, NewJob
 
 __all__ = [
     "STALLED",

@@ -61,6 +61,7 @@ async def prune(runner: Runner, retention: Retention, limit: int, now: datetime 
         retention.failed,
         retention.cancelled,
         retention.completed_count,
+        retention.completed_bytes,
         limit,
         now,
     )

@@ -27,6 +27,7 @@ from tenure.drivers.postgres.session import Session, open_session
 from tenure.drivers.postgres.statements import Statements
 from tenure.drivers.postgres.within import within
 from tenure.errors import StoreError, StoreUnavailable
+from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
@@ -45,7 +46,6 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
-    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from tenure.outcomes import Failure, Tried
+from tenure.history import Tried
+from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import WorkerInfo
 

@@ -10,8 +10,9 @@ from tenure.drivers.postgres.encoding import NUMBERS
 from tenure.drivers.postgres.pool import Runner
 from tenure.drivers.postgres.rows import read_job, read_past
 from tenure.errors import InvalidConfiguration
+from tenure.history import PastAttempt
 from tenure.states import State
-from tenure.types import Counts, Job, JobFilter, Page, PastAttempt
+from tenure.types import Counts, Job, JobFilter, Page
 
 __all__ = ["claimable", "counts", "get", "history", "list_jobs", "next_due"]
 

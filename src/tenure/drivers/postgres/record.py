@@ -12,6 +12,7 @@ from tenure.drivers.postgres.encoding import NUMBERS, failure_text, tried_text
 from tenure.drivers.postgres.pool import Runner
 from tenure.drivers.postgres.rows import read_claims
 from tenure.errors import StoreUnavailable
+from tenure.history import tried
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -21,7 +22,6 @@ from tenure.outcomes import (
     Retried,
     Snoozed,
     outcome_digest,
-    tried,
 )
 from tenure.states import State
 from tenure.types import Claim, ClaimRequest, Hold, Recorded

@@ -18,9 +18,10 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from tenure.drivers.postgres.encoding import STATES, read_failure, read_headers, read_tried
-from tenure.outcomes import Failure, Tried
+from tenure.history import PastAttempt, Tried
+from tenure.outcomes import Failure
 from tenure.states import State
-from tenure.types import Claim, Hold, Job, PastAttempt, UniqueKey
+from tenure.types import Claim, Hold, Job, UniqueKey
 
 __all__ = ["Row", "read_claims", "read_job", "read_past"]
 

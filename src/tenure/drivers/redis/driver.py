@@ -14,7 +14,7 @@ import msgspec
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.redis import opening, replies, requests
+from tenure.drivers.redis import opening, records, replies, requests
 from tenure.drivers.redis.client import Argument, Server, parsed
 from tenure.drivers.redis.enqueueing import Enqueuing
 from tenure.drivers.redis.faults import Refused, translated
@@ -23,7 +23,8 @@ from tenure.drivers.redis.links import Links
 from tenure.drivers.redis.scripts import Keys, Script, script
 from tenure.drivers.redis.waiting import Waiting
 from tenure.errors import InvalidConfiguration, StoreError
-from tenure.standing import Fired, NewSchedule, Schedules, Tick
+from tenure.history import PastAttempt
+from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -41,7 +42,6 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
-    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -54,6 +54,7 @@ _DELETE, _ENQUEUE, _EXCHANGE = script("delete"), script("enqueue"), script("exch
 _DROP_SCHEDULES, _FIRE = script("drop_schedules"), script("fire")
 _PAUSE_SCHEDULE, _PUT_SCHEDULES = script("pause_schedule"), script("put_schedules")
 _SCHEDULES = script("schedules")
+_DROP_LIMIT, _LIMITS, _PUT_LIMIT = script("drop_limit"), script("limits"), script("put_limit")
 _EXPIRED, _EXTEND, _GET, _LIST = script("expired"), script("extend"), script("get"), script("list")
 _HISTORY = script("history")
 _MOVE, _NEXT_DUE, _PAUSE = script("move"), script("next_due"), script("pause")
@@ -85,7 +86,6 @@ class RedisDriver(Driver):
     """
 
     capabilities = frozenset(Capability) - {
-        Capability.LIMITS,
         Capability.NAMES,
         Capability.SHARED,
         Capability.WITHIN,
@@ -165,6 +165,8 @@ class RedisDriver(Driver):
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
         reply = await self._run(_CLAIM, requests.claimed(request), now)
+        while replies.must_go_on(reply):
+            reply = await self._run(_CLAIM, requests.claimed(request), now)
         return replies.claims(reply, request.token)
 
     async def record(
@@ -182,7 +184,13 @@ class RedisDriver(Driver):
             refused = Refused(taken.decode("utf-8", "replace"))
             error = translated(refused, self._server.shown())
             return Exchanged(recorded=recorded, claims=(), error=error)
-        return Exchanged(recorded=recorded, claims=tuple(replies.claims(taken, request.token)))
+        if not replies.must_go_on(taken):
+            return Exchanged(recorded=recorded, claims=tuple(replies.claims(taken, request.token)))
+        try:
+            claims = await self.claim(request, now=now)
+        except StoreError as error:
+            return Exchanged(recorded=recorded, claims=(), error=error)
+        return Exchanged(recorded=recorded, claims=tuple(claims))
 
     async def extend(
         self, holds: Sequence[Hold], lease: float, *, now: datetime | None = None
@@ -208,7 +216,7 @@ class RedisDriver(Driver):
         self, queues: Sequence[str], *, now: datetime | None = None
     ) -> datetime | None:
         reply = await self._run(_NEXT_DUE, queues, now)
-        return None if reply is None else replies.moment(int(reply))
+        return None if reply is None else records.moment(int(reply))
 
     async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
         reply = await self._run(_PROGRESS, [*requests.holds([hold]), value], now)
@@ -275,6 +283,18 @@ class RedisDriver(Driver):
 
     async def history(self, job_id: str) -> Sequence[PastAttempt]:
         return replies.history(await self._run(_HISTORY, [job_id], None))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    async def put_limit(self, limit: Limit) -> None:
+        await self._run(_PUT_LIMIT, requests.limited(limit), None)
+
+    async def drop_limit(self, key: str) -> bool:
+        answer: int = await self._run(_DROP_LIMIT, [key], None)
+        return answer == 1
+
+    async def limits(self) -> Sequence[Limit]:
+        return replies.limits(await self._run(_LIMITS, [], None))
 
     # --- schedules ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from tenure.drivers.redis.client import Argument
+from tenure.history import Tried, tried
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -20,11 +21,9 @@ from tenure.outcomes import (
     Released,
     Retried,
     Snoozed,
-    Tried,
     outcome_digest,
-    tried,
 )
-from tenure.standing import NewSchedule, Tick
+from tenure.standing import Limit, NewSchedule, Tick
 from tenure.states import State
 from tenure.types import (
     ClaimRequest,
@@ -45,6 +44,7 @@ __all__ = [
     "filtered",
     "group",
     "holds",
+    "limited",
     "micros",
     "moves",
     "now_or_empty",
@@ -78,6 +78,7 @@ UNIQUE = struct.Struct(">BBdd")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_COMPLETED = ("completed", "", "", "")
 _json = msgspec.json.Encoder()
 _STALLED = _json.encode(Tried(outcome="stalled", kind="stalled", message=""))
 
@@ -169,28 +170,33 @@ def settled(items: Sequence[tuple[Hold, Outcome]]) -> list[Argument]:
     for hold, outcome in items:
         arguments += (hold.job_id, hold.serial, hold.token, outcome_digest(outcome))
         arguments += _ending(outcome)
-        how = tried(outcome)
-        arguments.append(b"" if how is None else _text(how))
     return arguments
 
 
-def _ending(outcome: Outcome) -> tuple[Argument, Argument, Argument]:
-    """Kind, delay, and failure or result of an outcome."""
+def _ending(outcome: Outcome) -> tuple[Argument, ...]:
+    """Kind, delay, failure or result of an outcome, and what the history gets."""
     match outcome:
         case Completed(result=result):
-            return ("completed", "", "") if result is None else ("returned", "", result)
+            return _COMPLETED if result is None else ("returned", "", result, "")
         case Failed(failure=failure, started=started):
-            return ("failed" if started else "unstarted_failed", "", _text(failure))
+            kind = "failed" if started else "unstarted_failed"
+            return (kind, "", _text(failure), _how(outcome))
         case Cancelled(started=started):
-            return ("cancelled" if started else "unstarted_cancelled", "", "")
+            kind = "cancelled" if started else "unstarted_cancelled"
+            return (kind, "", "", _how(outcome))
         case Retried(delay=delay, failure=failure):
-            return ("retried", span(delay), _text(failure))
+            return ("retried", span(delay), _text(failure), _how(outcome))
         case Snoozed(delay=delay):
-            return ("snoozed", span(delay), "")
+            return ("snoozed", span(delay), "", "")
         case Released(delay=delay):
-            return ("released", "" if delay is None else span(delay), "")
+            return ("released", "" if delay is None else span(delay), "", "")
         case _:
             assert_never(outcome)
+
+
+def _how(outcome: Outcome) -> bytes:
+    how = tried(outcome)
+    return b"" if how is None else _text(how)
 
 
 def _text(said: Failure | Tried) -> bytes:
@@ -266,6 +272,13 @@ def ticks(given: Sequence[Tick]) -> list[Argument]:
     return arguments
 
 
+def limited(limit: Limit) -> list[Argument]:
+    """A limit to store, as lua/parts/limits.lua reads it."""
+    rate = "" if limit.per_second is None else limit.per_second
+    concurrent = "" if limit.concurrent is None else limit.concurrent
+    return [limit.key, f"{rate}:{concurrent}"]
+
+
 def filtered(which: JobFilter) -> list[Argument]:
     """A filter."""
     state = None if which.state is None else STATES.index(which.state)
@@ -278,6 +291,7 @@ def retained(retention: Retention) -> list[Argument]:
     return [
         *("" if age is None else span(age) for age in ages),
         _or_empty(retention.completed_count),
+        _or_empty(retention.completed_bytes),
     ]
 
 

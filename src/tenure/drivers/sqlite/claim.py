@@ -28,7 +28,7 @@ _ABOVE_ALL = 2**63 - 1
 # How many jobs one claim looks at that a limit then holds, and how many keys whose rate is over:
 # each is looked at once, but very many may come due at one instant.
 _LOOKS = 4000
-_PAYLOAD, _LIMITS = 20, 22  # places in a job row
+_PAYLOAD, _UNIQUE_KEY, _LIMITS = 20, 21, 22  # places in a job row
 
 
 def claim(request: ClaimRequest, now: datetime | None) -> Operation[list[Claim]]:
@@ -80,7 +80,7 @@ class _Claiming:
         self._started: list[str] = []  # jobs whose unique key is free once they have started
         self._lanes: Lanes | None = None
         self._looks = 0
-        self._room = 0
+        self._most = 0  # claims in all, after the queue at hand
         self._size = 0
         self._full = False  # nothing more fits
         self._stopped = False  # there may have been more to take
@@ -91,8 +91,11 @@ class _Claiming:
         paused = self._news()
         for queue in request.queues:
             if not self._full and queue.name not in paused:
-                self._room = queue.limit - held.get(queue.name, 0)
+                before = len(self._claims)
+                self._most = before + queue.limit - held.get(queue.name, 0)
                 self._take_from(queue.name)
+                taken = self._taken.get(queue.name, 0)
+                self._taken[queue.name] = taken + len(self._claims) - before
         self._write()
         unique.free(self._transaction, self._started)
         if self._lanes is not None:
@@ -106,8 +109,7 @@ class _Claiming:
         if self._lanes is not None:
             self._transaction.execute("RELEASE tenure_claim")
             # Others may take what this claim has brought forward and left, or did not look at.
-            stopped = self._stopped or len(self._claims) >= self._request.limit
-            self._transaction.wakes |= self._lanes.exposed and stopped
+            self._transaction.wakes |= self._lanes.exposed and self._stopped
             self._transaction.wakes |= self._looks >= _LOOKS
 
     def undo(self) -> None:
@@ -150,7 +152,7 @@ class _Claiming:
             lanes = self._limited()
             self._write()
             self._judge(row, lanes)
-        self._stopped = self._stopped or self._full or self._room <= 0
+        self._stopped = self._stopped or self._full or self._wanted() <= 0
 
     def _take_plain(self, queue: str) -> JobRow | None:
         """Add jobs up to the first one with limits, and give that; None when there is no more."""
@@ -166,10 +168,13 @@ class _Claiming:
         if self._full:
             return
         for priority in priorities(self._transaction, queue):
-            wanted = min(self._room, self._request.limit - len(self._claims))
+            wanted = self._wanted()
             if wanted <= 0:
                 return
             yield from self._transaction.each(_DUE, (queue, priority, self._now, wanted))
+
+    def _wanted(self) -> int:
+        return min(self._most, self._request.limit) - len(self._claims)
 
     def _judge(self, row: JobRow, lanes: Lanes) -> None:
         """Take a job with limits, or park its lane where a key is full."""
@@ -185,13 +190,13 @@ class _Claiming:
             lanes.taken(row[0], limits)
 
     def _take(self, row: JobRow) -> None:
-        job, damage = self._usable(row)
-        if job.unique is not None and job.unique.until == "started":
-            self._started.append(job.id)
+        read = self._usable(row)
+        if row[_UNIQUE_KEY] is not None:
+            job = read[0]
+            if job.unique is not None and job.unique.until == "started":
+                self._started.append(job.id)
         self._seqs.append(row[0])
-        self._taken[job.queue] = self._taken.get(job.queue, 0) + 1
-        self._room -= 1
-        self._add((job, damage), self._request.lease)
+        self._add(read, self._request.lease)
 
     def _fits(self, row: JobRow) -> bool:
         """Whether one more job fits into the answer; once one did not, none does."""

@@ -54,7 +54,7 @@ def cancel(job_ids: Sequence[str], now: datetime | None) -> Operation[list[Answe
             if mark.unique_key is not None:
                 unique.free(transaction, [mark.id])
             if mark.limits is not None:
-                lanes.left(mark.seq, mark.lane)
+                lanes.left(mark.seq)
             _became(transaction, mark, CANCELLED)
             return Answer.DONE
 
@@ -120,7 +120,7 @@ def move(items: Sequence[Move], now: datetime | None) -> Operation[list[Answer]]
             at = None if item.at is None else micros(item.at)
             transaction.execute(_MOVE, (item.queue, at, item.priority, instant, mark.seq))
             if mark.limits is not None:
-                lanes.left(mark.seq, mark.lane)
+                lanes.left(mark.seq)
                 if mark.state == PENDING:
                     lanes.enter(mark.seq)
             if item.queue is not None:

@@ -30,6 +30,7 @@ from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
+from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
@@ -48,7 +49,6 @@ from tenure.types import (
     Move,
     NewJob,
     Page,
-    PastAttempt,
     Recorded,
     Retention,
     WorkerInfo,
@@ -57,6 +57,7 @@ from tenure.types import (
 __all__ = ["SqliteDriver"]
 
 _SYNCHRONOUS = ("FULL", "NORMAL")
+_FOR_OTHERS = 0.02  # seconds between the steps of a prune, for the others who write
 _logger = logging.getLogger("tenure.sqlite")
 
 
@@ -205,7 +206,13 @@ class SqliteDriver(Driver):
         await self._engine.write(control.pause(queue, paused))
 
     async def prune(self, retention: Retention, limit: int, *, now: datetime | None = None) -> int:
-        return await self._engine.write(deletion.prune(retention, limit, now))
+        deleted = 0
+        while True:
+            step = await self._engine.write(deletion.prune(retention, limit - deleted, now))
+            deleted += step.number
+            if not step.cut or deleted >= limit:
+                return deleted
+            await self._clock.sleep(_FOR_OTHERS)
 
     # --- inspection -----------------------------------------------------------------------------
 

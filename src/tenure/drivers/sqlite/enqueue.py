@@ -12,17 +12,16 @@ from tenure.drivers.sqlite.encoding import PENDING, json_list, micros, span, tex
 from tenure.drivers.sqlite.holder import change_holder
 from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.statements import statement
-from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.drivers.sqlite.transaction import Operation, Row, Transaction
 from tenure.types import Enqueued, Held, NewJob, content_digest
 
 __all__ = ["enqueue"]
 
 _INSERT = statement("job_insert")
+_INSERT_SPECIAL = statement("job_insert_special")
 _UNDO = statement("jobs_undo")
 _CONTENTS = statement("contents_by_ids")
 _GONE = statement("gone_by_ids")
-
-_NO_LANES: Mapping[int, int | None] = {}
 
 
 def enqueue(jobs: Sequence[NewJob], now: datetime | None) -> Operation[list[Enqueued | Held]]:
@@ -60,7 +59,8 @@ class _Storing:
         fresh = [job for job in self._jobs if job.id not in known] if known else self._jobs
         seqs = transaction.arrivals(len(fresh))
         stored_before: dict[str, bytes] = {}
-        if self._insert(seqs, fresh) != len(fresh):
+        inserted = transaction.executemany(_INSERT, self._rows(seqs, fresh)).rowcount
+        if inserted != len(fresh):
             stored_before = self._stored(before=seqs.start)
         answers = self._answers(known | stored_before)
         if Enqueued.DUPLICATE in answers:
@@ -106,32 +106,49 @@ class _Storing:
         """Store jobs whose ids and keys are free."""
         transaction = self._transaction
         seqs = transaction.arrivals(len(fresh))
-        limited = sorted(
-            (_due(job, self._now), seq, job)
-            for seq, job in zip(seqs, fresh, strict=True)
-            if job.limits
-        )
+        arrived = list(zip(seqs, fresh, strict=True))
+        # In the order of claims, as lanes want it.
+        limited = sorted((_due(job, self._now), seq, job) for seq, job in arrived if job.limits)
         places = {
             seq: lanes.place(seq, job.queue, job.priority, due, text_of(job.limits))
             for due, seq, job in limited
         }
-        self._insert(seqs, fresh, places)
+        special = [
+            (
+                None if job.unique is None else text_of(job.unique),
+                text_of(job.limits) if job.limits else None,
+                places.get(seq),
+            )
+            for seq, job in arrived
+        ]
+        plain = self._rows(seqs, fresh)
+        rows = [(*row, *more) for row, more in zip(plain, special, strict=True)]
+        transaction.executemany(_INSERT_SPECIAL, rows)
         keyed = [(job.id, job.unique) for job in fresh if job.unique is not None]
         unique.take(transaction, keyed, self._now)
         for job in fresh:
             transaction.moved(job.queue, None, PENDING)
 
-    def _insert(
-        self, seqs: range, fresh: Sequence[NewJob], lanes: Mapping[int, int | None] = _NO_LANES
-    ) -> int:
-        """Store the jobs, but for those whose id is stored; how many."""
-        return self._transaction.executemany(
-            _INSERT,
-            [
-                _row(seq, job, self._contents[job.id], self._now, lanes.get(seq))
-                for seq, job in zip(seqs, fresh, strict=True)
-            ],
-        ).rowcount
+    def _rows(self, seqs: range, fresh: Sequence[NewJob]) -> list[Row]:
+        """What job_insert takes."""
+        contents, now = self._contents, self._now
+        return [
+            (
+                seq,
+                job.id,
+                job.name,
+                job.queue,
+                job.priority,
+                now if job.at is None and job.delay is None else _due(job, now),
+                job.max_attempts,
+                job.timeout,
+                contents[job.id],
+                now,
+                text_of(job.headers) if job.headers else None,
+                job.payload,
+            )
+            for seq, job in zip(seqs, fresh, strict=True)
+        ]
 
     def _answers(self, known: Mapping[str, bytes]) -> list[Enqueued | Held]:
         contents = self._contents
@@ -158,23 +175,3 @@ def _due(job: NewJob, now: int) -> int:
     if job.at is not None:
         return micros(job.at)
     return now if job.delay is None else now + span(job.delay)
-
-
-def _row(seq: int, job: NewJob, content: bytes, now: int, lane: int | None) -> tuple[object, ...]:
-    return (
-        seq,
-        job.id,
-        job.name,
-        job.queue,
-        job.priority,
-        _due(job, now),
-        job.max_attempts,
-        job.timeout,
-        content,
-        now,
-        text_of(job.headers) if job.headers else None,
-        job.payload,
-        None if job.unique is None else text_of(job.unique),
-        text_of(job.limits) if job.limits else None,
-        lane,
-    )

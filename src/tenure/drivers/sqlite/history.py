@@ -6,8 +6,7 @@ from tenure.drivers.sqlite.encoding import moment, writable
 from tenure.drivers.sqlite.rows import readable
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.outcomes import Tried
-from tenure.types import PastAttempt
+from tenure.history import PastAttempt, Tried
 
 __all__ = ["history", "remember"]
 

@@ -23,7 +23,7 @@ def change_holder(
     rows = transaction.rows(_MARK, (holder,))
     if not rows:
         return  # the mark of a throttle whose job was deleted
-    seq, name, state, run_at, created_at, limits, lane = rows[0]
+    seq, name, state, run_at, created_at, limits = rows[0]
     if name != new.name or state not in (PENDING, BLOCKED):
         return
     if new.unique.max_wait is not None:
@@ -38,6 +38,6 @@ def change_holder(
         case _:
             assert_never(new.unique.mode)
     if limits is not None:
-        lanes.left(seq, lane)
+        lanes.left(seq)
         if state == PENDING:
             lanes.enter(seq)

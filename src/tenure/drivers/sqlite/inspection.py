@@ -111,7 +111,7 @@ def counts(now: datetime | None) -> Operation[Counts]:
         instant = transaction.time(now)
         paused = paused_queues(transaction)
         totals: dict[str, dict[int, int]] = {queue: {} for queue in paused}
-        for queue, state, n in transaction.rows(_TOTALS):
+        for queue, state, n, _ in transaction.rows(_TOTALS):
             totals.setdefault(queue, {})[state] = n
         by_queue = {
             queue: _queue_counts(transaction, queue, states, instant)

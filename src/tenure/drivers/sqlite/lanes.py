@@ -22,7 +22,6 @@ from tenure.drivers.sqlite.transaction import Row, Transaction
 __all__ = ["Lanes"]
 
 _AT = statement("lane_at")
-_BY_ID = statement("lane_by_id")
 _BY_HEAD = statement("lane_by_head")
 _PARKED = statement("lane_parked")
 _QUEUE_AFTER = statement("lane_queue_after")
@@ -94,11 +93,9 @@ class Lanes:
         if lane is not None:
             self._keep(seq, lane)
 
-    def left(self, seq: int, lane_id: int | None) -> None:
+    def left(self, seq: int) -> None:
         """A job no longer waits in the lane in which it was; its row says so already."""
-        lane = None if lane_id is None else self._find(_BY_ID, lane_id)
-        if lane is None or lane.head != seq:
-            lane = self._find(_BY_HEAD, seq)
+        lane = self._find(_BY_HEAD, seq)  # one that was not the head is not missed
         if lane is not None:
             self._advance(lane)
 
@@ -107,7 +104,7 @@ class Lanes:
     def taken(self, seq: int, keys: Iterable[str]) -> None:
         """An exposed job was claimed; its row says so already."""
         self.keys.take(keys)
-        self.left(seq, None)
+        self.left(seq)
 
     def refuse(self, seq: int, full: str) -> None:
         """An exposed job cannot be claimed, since one of its keys is full: park its lane."""

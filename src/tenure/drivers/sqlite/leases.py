@@ -11,7 +11,7 @@ from tenure.drivers.sqlite.marks import marks
 from tenure.drivers.sqlite.rows import bounded
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.outcomes import Tried
+from tenure.history import Tried
 from tenure.types import Expired, ExpiredHold, Hold, Kept
 
 __all__ = ["expired", "extend", "reclaim"]

@@ -36,7 +36,7 @@ class Mark(Struct, gc=False):
     settled_outcome: str | None
     unique_key: str | None
     limits: str | None
-    lane: int | None
+    size: int  # bytes of payload and result
 
     def held_by(self, hold: Hold) -> bool:
         """Whether the hold is the current one (I3), expired or not."""

@@ -18,7 +18,8 @@ from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle, tried
+from tenure.history import tried
+from tenure.outcomes import Completed, Failed, Outcome, Retried, outcome_digest, settle
 from tenure.states import TERMINAL
 from tenure.types import Hold, Recorded
 
@@ -94,6 +95,8 @@ class _Recording:
             self._completed.append((outcome.result, self._now, digest, mark.seq))
             mark.state = COMPLETED
             self._transaction.moved(mark.queue, PROCESSING, COMPLETED)
+            # Nothing but a completion stores a result, so that the mark's size is the payload's.
+            self._transaction.kept(mark.queue, mark.size + len(outcome.result or b""))
             return
         after = settle(
             outcome,

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from tenure.drivers.sqlite.encoding import (
     PROCESSING,
@@ -90,7 +91,7 @@ def _sound(row: JobRow) -> Job[bytes]:
         unique_key,
         limits,
     ) = row
-    return Job(
+    job = Job(
         id=job_id,
         name=name,
         queue=queue,
@@ -111,9 +112,10 @@ def _sound(row: JobRow) -> Job[bytes]:
         result=result,
         progress=progress,
         cancel_requested=cancel_requested != 0,
-        unique=None if unique_key is None else read_unique(unique_key),
-        limits=() if limits is None else read_limits(limits),
     )
+    if unique_key is None and limits is None:
+        return job
+    return replace(job, unique=_unique(unique_key), limits=_limits(limits))
 
 
 def _salvaged(row: JobRow) -> ReadJob:

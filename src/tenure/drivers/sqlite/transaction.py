@@ -6,12 +6,12 @@ or rolls back; the clerk does.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from tenure.clock import Clock
-from tenure.drivers.sqlite.encoding import micros
+from tenure.drivers.sqlite.encoding import COMPLETED, micros
 from tenure.drivers.sqlite.statements import statement
 from tenure.standing import Limit
 
@@ -34,6 +34,7 @@ class Transaction:
         "_clock",
         "_connection",
         "_gone",
+        "_kept",
         "_limits",
         "_moved",
         "_newest",
@@ -51,6 +52,7 @@ class Transaction:
         self._gone: bool | None = None
         self._limits: list[Limit] | None = None
         self._moved: dict[tuple[str, int], int] = {}
+        self._kept: dict[str, int] = {}
         self.execute = connection.execute
         self.executemany = connection.executemany
         # Set by an operation that may have made something claimable.
@@ -113,7 +115,7 @@ class Transaction:
         except sqlite3.OperationalError as error:
             return self._reread(error, sql, parameters)
 
-    def each(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Row]:
+    def each(self, sql: str, parameters: Sequence[object] = ()) -> Generator[Row]:
         """The rows of a query, read one by one, for a caller that may stop early."""
         given = 0
         try:
@@ -147,9 +149,19 @@ class Transaction:
         if after is not None:
             moved[queue, after] = moved.get((queue, after), 0) + n
 
+    def kept(self, queue: str, size: int) -> None:
+        """Note of how many bytes the jobs are that `moved` was told to be completed, or (below 0)
+        to be so no longer.
+        """
+        self._kept[queue] = self._kept.get(queue, 0) + size
+
     def finish(self) -> None:
         """Write the totals, once for the whole group. Called right before the commit."""
-        changes = [(queue, state, n) for (queue, state), n in self._moved.items() if n]
+        changes: list[tuple[str, int, int, int]] = []
+        for (queue, state), n in self._moved.items():
+            size = self._kept.get(queue, 0) if state == COMPLETED else 0
+            if n or size:
+                changes.append((queue, state, n, size))
         if changes:
             self.executemany(_ADD, changes)
 

@@ -86,7 +86,7 @@ async def limited_jobs_that_are_due_earlier_go_first(store: Driver) -> None:
 @check("I11", _NEEDS)
 async def freed_places_go_by_priority_and_then_by_arrival(store: Driver) -> None:
     keys = {"z": ("k",), "y": ("k", "m"), "x": ("k",), "w": ("k", "m"), "v": ("k",)}
-    jobs = [replace(limited(id, *names), priority=id == "w") for id, names in keys.items()]
+    jobs = [limited(id, *names, priority=int(id == "w")) for id, names in keys.items()]
     running = await _full(store, *jobs)
     await enqueue(store, limited("t", priority=2), limited("s"), now=after(1))
     await _in_turn(store, running, "t", "w", "z", "y", "x", "v", "s", at=2)

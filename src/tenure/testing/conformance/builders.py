@@ -62,6 +62,7 @@ class JobFields(TypedDict, total=False):
     unique: UniqueKey | None
     limits: tuple[str, ...]
     headers: Mapping[str, str]
+    content: bytes | None
 
 
 class RequestFields(TypedDict, total=False):

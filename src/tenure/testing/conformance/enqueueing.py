@@ -134,6 +134,17 @@ async def an_id_with_other_content_is_a_duplicate(store: Driver) -> None:
     expect(await counted(store), {"processing": 1}, "the counts")
 
 
+@check("I14")
+async def an_id_is_known_by_the_digest_that_came_with_its_job(store: Driver) -> None:
+    # As where payloads are encrypted, each time differently.
+    first = new_job("a", payload=b"1", content=b"12345678")
+    await enqueue(store, first)
+    await enqueue(store, replace(first, payload=b"2"))
+    other = await store.enqueue([replace(first, content=b"87654321")], now=T0)
+    expect(list(other), [Enqueued.DUPLICATE], "the answer for another digest")
+    expect((await claim_one(store)).job.payload, b"1", "what is stored")
+
+
 @check("I14", [Capability.DELAY])
 async def an_id_with_another_due_time_is_a_duplicate(store: Driver) -> None:
     await enqueue(store, new_job("a", delay=10.0), new_job("b", at=after(10)))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tenure.driver import Capability, Driver
+from tenure.history import PastAttempt
 from tenure.outcomes import Cancelled, Completed, Failed, Outcome, Released, Retried, Snoozed
 from tenure.testing.conformance.builders import (
     LEASE,
@@ -15,7 +16,7 @@ from tenure.testing.conformance.builders import (
     started,
 )
 from tenure.testing.conformance.check import check, expect
-from tenure.types import Answer, Claim, JobFilter, ManualRetry, PastAttempt, Recorded, Retention
+from tenure.types import Answer, Claim, JobFilter, ManualRetry, Recorded, Retention
 
 _NEEDS = (Capability.HISTORY,)
 _CONTROL = (Capability.HISTORY, Capability.CONTROL)

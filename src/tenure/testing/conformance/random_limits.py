@@ -105,10 +105,16 @@ class _Model:
 
     def next_due(self, queues: Sequence[str], now: datetime) -> datetime | None:
         """The latest instant that `next_due` may give."""
-        times = [
-            max(job.run_at, free)
+        waiting = [
+            job
             for job in self.of(State.PENDING)
             if job.queue in queues and job.queue not in self.paused
+        ]
+        due = {(job.queue, job.priority, job.keys) for job in waiting if job.run_at <= now}
+        times = [
+            max(job.run_at, free)
+            for job in waiting
+            if job.run_at <= now or not job.keys or (job.queue, job.priority, job.keys) not in due
             if (free := self.free_at(job, now)) is not None
         ]
         return min((time for time in times if time > now), default=None)

@@ -315,6 +315,21 @@ async def a_held_key_lets_the_instant_pass(store: Driver) -> None:
     await refused(store, "job-1", at=41)
 
 
+@check("I8", [*_NEEDS, Capability.UNIQUE])
+async def an_instant_that_does_not_pass_leaves_the_holder_of_its_key_alone(store: Driver) -> None:
+    """Also where another instant of the call has come to the same key."""
+    await _put(store)
+    await _put(store, "t")
+    key = UniqueKey(key="k", mode="replace")
+    jobs = [new_job(f"job-{n}", payload=b"%d" % n, unique=key) for n in range(3)]
+    answers = await _fire(
+        store, _tick(0, 10, jobs[0]), _tick(5, 10, jobs[1], id="t"), _tick(10, 99, jobs[2]), at=20
+    )
+    expect(answers, [Fired.FIRED, Fired.LOST, Fired.EARLY], "the answers")
+    claimed = await claim_one(store, now=after(20))
+    expect((claimed.job.id, claimed.job.payload), ("job-0", b"0"), "the holder, as it was fired")
+
+
 # --- pause --------------------------------------------------------------------------------------
 
 

@@ -144,6 +144,9 @@ def _worker(id: str, running: int) -> WorkerInfo:
         running=running,
         started_at=T0,
         seen_at=after(running),
+        jobs=tuple(f"job-{n}" for n in range(running)),
+        version="1.2.3",
+        python="3.11.0",
     )
 
 
@@ -153,3 +156,11 @@ async def workers_are_shown_by_id_as_they_reported_last(store: Driver) -> None:
     for worker in (_worker("b", 0), _worker("a", 1), _worker("b", 2)):
         await store.report(worker, 3600.0)
     expect(list(await store.workers()), [_worker("a", 1), _worker("b", 2)], "the workers")
+
+
+@check("report()", [Capability.PRESENCE])
+async def a_worker_that_reports_for_no_time_is_shown_no_more(store: Driver) -> None:
+    for worker in (_worker("a", 1), _worker("b", 2)):
+        await store.report(worker, 3600.0)
+    await store.report(_worker("a", 0), 0.0)
+    expect(list(await store.workers()), [_worker("b", 2)], "the workers that are left")

@@ -76,7 +76,8 @@ BEGIN
             FROM unnest(p_ids, p_keys, p_modes, others)
                 WITH ORDINALITY AS n (id, key, mode, other, place)
             CROSS JOIN LATERAL (
-                SELECT CASE WHEN n.other IS NULL THEN nullif(v_held ->> n.key, n.id) END AS by
+                SELECT CASE WHEN n.other IS NULL AND n.id IS NOT NULL
+                    THEN nullif(v_held ->> n.key, n.id) END AS by
             ) AS held;
 
             IF v_changes AND NOT {schema}.lock_holders(p_names, p_keys, p_modes, holders) THEN

@@ -12,13 +12,15 @@ BEGIN
     WITH taken AS (
         DELETE FROM {schema}.differences
         WHERE ctid = ANY (ARRAY(SELECT ctid FROM {schema}.differences LIMIT p_limit))
-        RETURNING queue, state, n
+        RETURNING queue, state, n, bytes
     ), folded AS (
-        INSERT INTO {schema}.totals AS t (queue, state, n)
-        SELECT queue, state, sum(n) FROM taken GROUP BY queue, state HAVING sum(n) <> 0
-        ON CONFLICT (queue, state) DO UPDATE SET n = t.n + excluded.n
+        INSERT INTO {schema}.totals AS t (queue, state, n, bytes)
+        SELECT queue, state, sum(n), sum(bytes) FROM taken GROUP BY queue, state
+        HAVING sum(n) <> 0 OR sum(bytes) <> 0
+        ON CONFLICT (queue, state)
+            DO UPDATE SET n = t.n + excluded.n, bytes = t.bytes + excluded.bytes
     )
     SELECT count(*) INTO v_folded FROM taken;
-    DELETE FROM {schema}.totals WHERE n = 0;
+    DELETE FROM {schema}.totals WHERE n = 0 AND bytes = 0;
     RETURN v_folded;
 END $$;

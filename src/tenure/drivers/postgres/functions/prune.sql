@@ -1,13 +1,13 @@
 -- Deletes finished jobs beyond their retention, those that ended first first.
 -- In: the ages after which completed, failed and cancelled jobs go (NULL: never), how many
---     completed ones a queue keeps (NULL: all), how many to delete at most, now or NULL for the
---     server's. Out: how many were deleted.
+--     completed ones a queue keeps and how many bytes of them (NULL: all), how many to delete at
+--     most, now or NULL for the server's. Out: how many were deleted.
 -- A job that ended less than a minute ago stays. Rows that somebody else has locked are skipped, so
 -- that several pruners share the work instead of waiting for each other. Also drops the traces of
 -- deleted ids that are older than a minute, and unique keys whose time is over, and counts holds anew.
 CREATE OR REPLACE FUNCTION {schema}.prune(
     p_completed double precision, p_failed double precision, p_cancelled double precision,
-    p_completed_count bigint, p_limit integer, p_now timestamptz
+    p_completed_count bigint, p_completed_bytes bigint, p_limit integer, p_now timestamptz
 ) RETURNS integer LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -16,7 +16,6 @@ DECLARE
     v_left integer := p_limit;
     v_line record;
     v_removed integer;
-    v_surplus bigint;
 BEGIN
     DELETE FROM {schema}.gone WHERE id = ANY (ARRAY(
         SELECT id FROM {schema}.gone WHERE until <= v_now LIMIT 10000 FOR UPDATE SKIP LOCKED
@@ -42,10 +41,11 @@ BEGIN
             );
             v_left := v_left - v_removed;
         END IF;
-        v_surplus := v_line.n - v_removed - p_completed_count;
-        IF v_line.state = 3 AND v_surplus > 0 AND v_left > 0 THEN
-            v_left := v_left - {schema}.prune_line(
-                v_line.queue, 3::smallint, v_settled, least(v_surplus, v_left)::integer, v_now
+        IF v_line.state = 3 AND v_left > 0 AND (
+            v_line.n - v_removed > p_completed_count OR v_line.bytes > p_completed_bytes
+        ) THEN
+            v_left := v_left - {schema}.prune_surplus(
+                v_line.queue, p_completed_count, p_completed_bytes, v_settled, v_left, v_now
             );
         END IF;
     END LOOP;

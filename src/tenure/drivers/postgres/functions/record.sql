@@ -74,10 +74,13 @@ BEGIN
             AND j.token = p_tokens[(v_places -> j.id)::integer]
         RETURNING
             j.id, j.queue, j.state, CASE WHEN j.state >= 3 THEN j.key END AS key,
-            CASE WHEN j.lane IS NOT NULL THEN j.seq END AS limited
+            CASE WHEN j.lane IS NOT NULL THEN j.seq END AS limited,
+            -- What the head of a value says of its length; a large one is not fetched.
+            CASE WHEN j.state = 3 THEN octet_length(j.payload)::bigint
+                + coalesce(octet_length(j.result), 0) ELSE 0 END AS size
     ), counted AS (
-        INSERT INTO {schema}.differences (queue, state, n)
-        SELECT s.queue, s.state, count(*) FROM settled AS s WHERE s.state >= 3
+        INSERT INTO {schema}.differences (queue, state, n, bytes)
+        SELECT s.queue, s.state, count(*), sum(s.size) FROM settled AS s WHERE s.state >= 3
         GROUP BY s.queue, s.state
     )
     SELECT

@@ -12,14 +12,16 @@ DECLARE
 BEGIN
     WITH removed AS (
         DELETE FROM {schema}.jobs WHERE seq = ANY (p_seqs) AND state <> 2
-        RETURNING seq, id, content, queue, state, key, serial, priority, lane
+        RETURNING seq, id, content, queue, state, key, serial, priority, lane,
+            CASE WHEN state = 3 THEN octet_length(payload)::bigint
+                + coalesce(octet_length(result), 0) ELSE 0 END AS size
     ), remembered AS (
         INSERT INTO {schema}.gone (id, content, until)
         SELECT r.id, r.content, p_now + interval '1 minute' FROM removed AS r
         ON CONFLICT (id) DO UPDATE SET content = excluded.content, until = excluded.until
     ), counted AS (
-        INSERT INTO {schema}.differences (queue, state, n)
-        SELECT r.queue, r.state, -count(*) FROM removed AS r WHERE r.state >= 3
+        INSERT INTO {schema}.differences (queue, state, n, bytes)
+        SELECT r.queue, r.state, -count(*), -sum(r.size) FROM removed AS r WHERE r.state >= 3
         GROUP BY r.queue, r.state
     ), marked AS (
         INSERT INTO {schema}.marks (queue, priority, lane)

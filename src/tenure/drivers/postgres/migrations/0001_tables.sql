@@ -102,20 +102,23 @@ CREATE INDEX jobs_finished ON {schema}.jobs (state, queue, finished_at)
 -- For listing what went wrong; rare, so cheap.
 CREATE INDEX jobs_unsuccessful ON {schema}.jobs (state, seq) WHERE state IN (4, 5);
 
--- How many jobs have ended, by queue and state; what waits and what runs is counted. A row that
--- every writer updates would make them wait for each other until their commits, so they append
--- their differences, and now and then one of them folds these into the totals.
+-- How many jobs have ended, by queue and state, and of how many bytes of payload and result the
+-- completed ones are (0 for other states); what waits and what runs is counted. A row that every
+-- writer updates would make them wait for each other until their commits, so they append their
+-- differences, and now and then one of them folds these into the totals.
 CREATE TABLE {schema}.totals (
     queue text COLLATE "C" NOT NULL,
     state smallint NOT NULL,
     n bigint NOT NULL,
+    bytes bigint NOT NULL,
     PRIMARY KEY (queue, state)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE {schema}.differences (
     queue text COLLATE "C" NOT NULL,
     state smallint NOT NULL,
-    n bigint NOT NULL
+    n bigint NOT NULL,
+    bytes bigint NOT NULL DEFAULT 0
 ) WITH (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,

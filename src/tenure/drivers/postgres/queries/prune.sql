@@ -1,2 +1,2 @@
 -- See functions/prune.sql.
-SELECT {schema}.prune($1, $2, $3, $4, $5, $6)
+SELECT {schema}.prune($1, $2, $3, $4, $5, $6, $7)

@@ -7,7 +7,8 @@
 local totals, due = call('HGETALL', TOTALS), {}
 for i = 1, #totals, 2 do
     if string.sub(totals[i], 1, 1) == int(PENDING) then
-        local queue, sum = string.sub(totals[i], 2), 0
+        local queue = string.sub(totals[i], 2)
+        local sum = call('ZCOUNT', base .. 'kept:' .. queue, '-inf', NOW_TEXT) -- behind a limit
         for _, priority in ipairs(call('ZRANGE', levels_key(queue), 0, -1)) do
             sum = sum + call('ZCOUNT', ready_key(queue, tonumber(priority)), '-inf', NOW_TEXT)
         end

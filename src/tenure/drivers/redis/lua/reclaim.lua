@@ -4,7 +4,7 @@
 -- Out: id, serial and token of each hold that this ended, flat.
 -- Begins with a write that a server without free memory refuses: an outcome that waits for memory
 -- under its hold must not be replaced meanwhile.
--- uses: store, history
+-- uses: store, limits, lanes, history
 
 batch_of('HSET', MARKS)
 local limit, how, delays, at = tonumber(ARGV[2]), ARGV[3], {}, 5 + tonumber(ARGV[4])
@@ -35,6 +35,10 @@ if ARGV[at] == '*' then
         for i, id in ipairs(ids) do
             if not whole[id] then
                 put('ZREM', LEASES, members[i])
+                local lane = call('HGET', PLACED, id)
+                if lane then -- nor may it keep a place of its keys
+                    lane_changes[#lane_changes + 1] = { 'give_back', lane, members[i] }
+                end
             end
         end
     end

@@ -1,4 +1,4 @@
 -- Settles holds. In and out: parts/settling.lua, from ARGV[2] on.
--- uses: store, unique, history, settling
+-- uses: store, limits, lanes, unique, history, settling
 
 return (settle_all(2))

@@ -55,7 +55,7 @@ CREATE UNIQUE INDEX tenure_jobs_id ON tenure_jobs (id);
 CREATE INDEX tenure_jobs_ready ON tenure_jobs (queue, priority, run_at)
     WHERE state = 0 AND lane IS NULL;
 
--- Waiting jobs that are kept back in a lane (see tenure_lanes): in its order, and for being counted.
+-- Waiting jobs that are kept back in a lane (see tenure_lanes): in its order, and to be counted.
 CREATE INDEX tenure_jobs_kept ON tenure_jobs (lane, run_at) WHERE lane IS NOT NULL;
 CREATE INDEX tenure_jobs_kept_due ON tenure_jobs (queue, run_at) WHERE lane IS NOT NULL;
 
@@ -70,11 +70,13 @@ CREATE INDEX tenure_jobs_finished ON tenure_jobs (state, queue, finished_at)
 -- For listing what went wrong; rare, so cheap.
 CREATE INDEX tenure_jobs_unsuccessful ON tenure_jobs (state) WHERE state IN (4, 5);
 
--- How many jobs are in which state, changed in the transaction that changes the jobs.
+-- How many jobs are in which state, and of how many bytes of payload and result the completed ones
+-- are (0 for other states). Changed in the transaction that changes the jobs.
 CREATE TABLE tenure_totals (
     queue TEXT NOT NULL,
     state INTEGER NOT NULL,
     n INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
     PRIMARY KEY (queue, state)
 ) STRICT, WITHOUT ROWID;
 
@@ -107,8 +109,8 @@ CREATE TABLE tenure_history (
     PRIMARY KEY (job, serial)
 ) STRICT, WITHOUT ROWID;
 
--- Which unique key is held, by the job of which id, until when (NULL: until it is freed). A throttle
--- is held until then whatever becomes of the job; any other goes with the end of its job.
+-- Which unique key is held, by the job of which id, until when (NULL: until it is freed). A
+-- throttle is held until then whatever becomes of the job; any other goes with its job's end.
 CREATE TABLE tenure_unique (
     key TEXT PRIMARY KEY,
     holder TEXT NOT NULL,

@@ -1,4 +1,5 @@
 -- remove(id, mark): deletes a job that is not processing, and remembers its id for a minute.
+-- Out: of a completed job the bytes of payload and result, else 0.
 -- Shared by delete, prune and purge. Puts writes; the caller flushes.
 
 local ID_KNOWN = 60000000 -- microseconds; twice as long as a dispatch is repeated
@@ -16,8 +17,12 @@ local function forget(most)
 end
 
 local function remove(id, mark)
+    local weight = 0
     leave(id, mark)
-    if mark[STATE] < COMPLETED and has(mark, HAS_UNIQUE) then
+    if mark[STATE] == COMPLETED then
+        weight = mark[SIZE] + (has(mark, HAS_RESULT) and call('HSTRLEN', RESULTS, id) or 0)
+        weigh(mark[QUEUE], -weight)
+    elseif mark[STATE] < COMPLETED and has(mark, HAS_UNIQUE) then
         free_key(id, mark) -- an end has done so already
     end
     put('HDEL', MARKS, id)
@@ -31,4 +36,5 @@ local function remove(id, mark)
     put('ZREM', ARRIVALS, id)
     put('HSET', GONE, id, string.format('%016d', NOW + ID_KNOWN) .. mark[CONTENT])
     put('ZADD', GONE_AT, int(NOW + ID_KNOWN), id)
+    return weight
 end

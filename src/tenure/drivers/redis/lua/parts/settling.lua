@@ -51,6 +51,9 @@ local function settle(id, mark, outcome, kind, delay, content, how)
         mark[RUN_AT] = NOW + tonumber(delay)
     end
     become(id, mark, state)
+    if state == COMPLETED then
+        weigh(mark[QUEUE], mark[SIZE] + (kind == 'returned' and #content or 0))
+    end
     put_mark(id, mark)
 end
 

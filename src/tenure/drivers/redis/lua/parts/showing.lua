@@ -1,4 +1,4 @@
--- shown(ids, packed, marks): jobs as replies.py reads them. Shared by whatever gives out jobs.
+-- shown(ids, packed, marks): jobs as records.py reads them. Shared by whatever gives out jobs.
 -- Out: now, ids, packed marks, blobs, and for jobs with extras {position, error, result, progress}.
 
 local function shown(ids, packed, marks)

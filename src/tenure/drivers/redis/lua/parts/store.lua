@@ -19,6 +19,7 @@ local base = string.sub(KEYS[1], 1, -7)
 local MARKS, JOBS = base .. 'marks', base .. 'jobs'
 local ERRORS, RESULTS, PROGRESS = base .. 'errors', base .. 'results', base .. 'progress'
 local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. 'totals'
+local BYTES = base .. 'bytes' -- of each queue: of payload and result of its completed jobs
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
 -- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. The hold's
@@ -28,7 +29,7 @@ local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE, CLAIMED = 5, 6, 7, 8, 9,
 local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 12, 13, 14, 15, 16
 local SEQ, CONTENT, TOKEN, SETTLED_TOKEN, SETTLED_OUTCOME = 17, 18, 19, 20, 21
 local WORKER, QUEUE, NAME = 22, 23, 24
--- How it is packed, as replies.py reads it; half the time of cmsgpack. Texts follow their lengths.
+-- How it is packed, as records.py reads it; half the time of cmsgpack. Texts follow their lengths.
 local LAYOUT = '>BBBbI8I8I8I8I8I8I8I4I4I4I4I4c16c16Bc0Bc0Bc0Hc0Hc0Hc0'
 -- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
 local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 25, 26, 27
@@ -57,6 +58,7 @@ local NOW_TEXT = int(NOW)
 local batches, order = {}, {}
 local left_ready = {} -- ready keys that lost a member: their level may be empty now
 local counted = {} -- queue -> state -> change of its total
+local weighed = {} -- queue -> change of the bytes of its completed jobs
 local woken = {}
 
 -- The arguments that are gathered for one command on one key; append to it, then flush.
@@ -90,6 +92,10 @@ local function count(state, queue, change)
     states[state] = (states[state] or 0) + change
 end
 
+local function weigh(queue, change)
+    weighed[queue] = (weighed[queue] or 0) + change
+end
+
 local function wake(queue)
     woken[queue] = true
 end
@@ -113,11 +119,20 @@ local function write_levels()
 end
 
 local function write_totals()
+    for queue, change in pairs(weighed) do
+        if change ~= 0 and call('HINCRBY', BYTES, queue, int(change)) <= 0 then
+            call('HDEL', BYTES, queue)
+        end
+    end
+    weighed = {}
     for queue, states in pairs(counted) do
         for state, change in pairs(states) do
             local field = int(state) .. queue
             if change ~= 0 and call('HINCRBY', TOTALS, field, int(change)) == 0 then
                 call('HDEL', TOTALS, field) -- a queue that was used once leaves nothing
+                if state == COMPLETED then
+                    call('HDEL', BYTES, queue) -- nor what a damaged job left there
+                end
             end
         end
     end
@@ -136,8 +151,19 @@ local function write_hints()
     woken = {}
 end
 
+local lanes -- parts/lanes.lua has it, which every script that moves jobs uses
+local lane_changes = {} -- {what, lane, member, due}, made in this order
+
+local function write_lanes()
+    if #lane_changes > 0 then
+        lanes().run(lane_changes)
+        lane_changes = {}
+    end
+end
+
 local function flush()
     write_batches()
+    write_lanes()
     write_levels()
     write_totals()
     write_hints()
@@ -155,7 +181,7 @@ end
 
 local function unpacked(packed)
     local mark = listed(pcall(struct.unpack, LAYOUT, packed))
-    if mark and has_tail(mark) then
+    if mark and mark[EXTRAS] ~= 0 and has_tail(mark) then
         local tail = listed(pcall(struct.unpack, TAIL, packed, mark[TAIL_AT]))
         if not tail then
             return nil
@@ -172,7 +198,7 @@ local function pack(m)
         m[SETTLED_TOKEN], #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[WORKER], m[WORKER],
         #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
     )
-    if has_tail(m) then
+    if m[EXTRAS] ~= 0 and has_tail(m) then
         packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
     end
     return packed
@@ -269,15 +295,32 @@ local function ended_key(state, queue)
     return place_of('ended', state, queue)
 end
 
+-- Which jobs are held back by a limit together (see parts/lanes.lua).
+local function lane_name(mark)
+    local queue = mark[QUEUE]
+    return struct.pack('>bHc0', mark[PRIORITY], #queue, queue) .. mark[LIMITS]
+end
+
+local function change_lane(what, id, mark)
+    local change = { what, lane_name(mark), mark[SEQ] .. id, mark[RUN_AT] }
+    lane_changes[#lane_changes + 1] = change
+end
+
 -- Take a job out of the place of its state. `enter` is its counterpart; both keep the totals.
 local function leave(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING then
+    local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
+    if state == PENDING and limited then
+        change_lane('leave', id, mark)
+    elseif state == PENDING then
         local key = ready_key(mark[QUEUE], mark[PRIORITY])
         put('ZREM', key, member)
         left_ready[key] = { mark[QUEUE], mark[PRIORITY] }
     elseif state == PROCESSING then
         put('ZREM', LEASES, member)
+        if limited then
+            change_lane('give_back', id, mark)
+        end
     else
         put('ZREM', ended_key(state, mark[QUEUE]), member)
     end
@@ -286,7 +329,9 @@ end
 
 local function enter(id, mark)
     local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING then
+    if state == PENDING and mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS) then
+        change_lane('enter', id, mark)
+    elseif state == PENDING then
         local key = ready_key(mark[QUEUE], mark[PRIORITY])
         local batch = batch_of('ZADD', key)
         if #batch == 2 then
@@ -304,6 +349,11 @@ end
 
 -- A waiting job that is due at another time from now on; its place is among the same ones.
 local function shift(id, mark)
+    if has(mark, HAS_LIMITS) then
+        change_lane('leave', id, mark)
+        change_lane('enter', id, mark)
+        return
+    end
     put('ZADD', ready_key(mark[QUEUE], mark[PRIORITY]), int(mark[RUN_AT]), mark[SEQ] .. id)
     wake(mark[QUEUE])
 end
@@ -313,7 +363,7 @@ local free_key -- parts/unique.lua has it, which every script that may end a job
 -- A change of state but for a claim ends the hold, and an end the hold on the unique key (I8).
 local function become(id, mark, state)
     leave(id, mark)
-    if state >= COMPLETED and has(mark, HAS_UNIQUE) then
+    if state >= COMPLETED and mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
         free_key(id, mark)
     end
     mark[STATE] = state

@@ -1,2 +1,0 @@
--- A lane. In: id. Out: a lane (see lanes.py), or none.
-SELECT id, queue, priority, limits, head, head_at, parked FROM tenure_lanes WHERE id = ?1;
