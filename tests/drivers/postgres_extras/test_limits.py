@@ -335,10 +335,11 @@ async def test_jobs_of_a_full_key_slow_no_claim_however_many(own_server: Postgre
             await driver.put_limit(ONE)
             await driver.enqueue([limited("running")])
             assert len(await claim(driver)) == 1
-            columns = ("'job-' || n", "'work'::text", "'default'::text", "'x'::bytea",
-                       "NULL::float8", "NULL::timestamptz", "0", "NULL::int", "NULL::float8",
-                       "NULL::text",
-                       "''::bytea", """'["key"]'::text""")  # fmt: skip
+            columns = (
+                "'job-' || n", "'work'::text", "'default'::text", "'x'::bytea", "NULL::float8",
+                "NULL::timestamptz", "0", "NULL::int", "NULL::float8", "NULL::text", "''::bytea",
+                """'{"key"}'::text""",
+            )  # fmt: skip
             arrays = ", ".join(f"array_agg({column})" for column in columns)
             stored = f"SELECT {schema}.enqueue({arrays}, NULL) FROM generate_series(1, %s) AS n"
             own_server.ask(stored, count)

@@ -3,7 +3,7 @@
 Pure. What cannot be read back raises here; `rows.py` decides what stands in for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -15,6 +15,7 @@ from tenure.types import WorkerInfo
 __all__ = [
     "NUMBERS",
     "STATES",
+    "array_text",
     "failure_text",
     "read_failure",
     "read_headers",
@@ -50,6 +51,12 @@ read_worker = _workers.decode
 def text_of(value: object) -> str:
     """A struct or mapping as JSON text."""
     return _encoder.encode(value).decode()
+
+
+def array_text(texts: Iterable[str]) -> str:
+    """Texts as that of an array of the server."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def failure_text(failure: Failure) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from tenure.drivers.postgres.encoding import text_of
+from tenure.drivers.postgres.encoding import array_text, text_of
 from tenure.drivers.postgres.pool import Runner
 from tenure.types import Enqueued, Held, NewJob, content_digest
 
@@ -82,7 +82,7 @@ def limits_argument(jobs: Sequence[NewJob]) -> list[str | None] | None:
     """The keys of limits, as the last of the columns; None where no job has any."""
     if not any(job.limits for job in jobs):
         return None
-    return [text_of(job.limits) if job.limits else None for job in jobs]
+    return [array_text(job.limits) if job.limits else None for job in jobs]
 
 
 async def enqueue_together(

@@ -1,7 +1,7 @@
 -- Stores new jobs, all or none.
 -- In: one array for each column, equally long, in the order of arrival; a job is due at `at`, or
---     `delay` seconds after now, or now. The keys in `limits` as JSON, NULL for none, and for all where
---     no job has any. Now, or NULL for the server's.
+--     `delay` seconds after now, or now. The keys in `limits` as the text of an array, NULL for none, and
+--     for all where no job has any. Now, or NULL for the server's.
 -- Out: NULL where all is as asked: each job is stored, or was before with the same content. Else
 --     for each job whether its id has other content, and nothing was stored.
 -- It stores first and then looks at the ids that were deleted a moment ago: the other way round a
@@ -26,9 +26,7 @@ BEGIN
             n.id, n.name, n.queue, n.payload,
             coalesce(n.at, v_now + coalesce(n.delay, 0) * interval '1 second'),
             n.priority, n.max_attempts, n.timeout, n.headers, n.content,
-            CASE WHEN n.limits IS NOT NULL
-                THEN ARRAY(SELECT jsonb_array_elements_text(n.limits::jsonb)) END,
-            md5(n.limits)::uuid, n.limits IS NOT NULL, v_now, v_now
+            n.limits::text[], md5(n.limits)::uuid, n.limits IS NOT NULL, v_now, v_now
         FROM unnest(
             p_ids, p_names, p_queues, p_payloads, p_delays, p_ats, p_priorities, p_max_attempts,
             p_timeouts, p_headers, p_contents, p_limits

@@ -95,9 +95,7 @@ BEGIN
                     coalesce(n.at, v_now + coalesce(n.delay, 0) * interval '1 second'),
                     n.priority, n.max_attempts, n.timeout, n.headers, n.content, n.key, n.until,
                     n.mode, n.period, n.max_wait,
-                    CASE WHEN n.limits IS NOT NULL
-                        THEN ARRAY(SELECT jsonb_array_elements_text(n.limits::jsonb)) END,
-                    md5(n.limits)::uuid, n.limits IS NOT NULL, v_now, v_now
+                    n.limits::text[], md5(n.limits)::uuid, n.limits IS NOT NULL, v_now, v_now
                 FROM unnest(
                     p_ids, p_names, p_queues, p_payloads, p_delays, p_ats, p_priorities,
                     p_max_attempts, p_timeouts, p_headers, p_contents, p_keys, p_untils, p_modes,
