@@ -143,16 +143,18 @@ class Clerk:
         transaction = Transaction(connection, self._clock)
         begun = committing = False
         try:
-            self._patience.persist(lambda: self._start(connection))
+            self._patience.enter(lambda: self._start(connection))
             begun = True
-            with self._gate.passed():
+            try:
                 for call in calls:
                     call.result = call.operation(transaction)
                 transaction.finish()
                 committing = True
                 connection.execute("COMMIT")
+            finally:
+                self._undo(connection)  # what is committed is no transaction any more
+                self._gate.leave()
         except Exception as error:  # whose it is, the second round tells
-            self._undo(connection)
             unsure = committing and fault_of(error) is Fault.IO
             if begun and len(calls) > 1 and not unsure:
                 for call in calls:

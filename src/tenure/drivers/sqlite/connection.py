@@ -56,12 +56,22 @@ class Patience:
 
     def persist(self, attempt: Callable[[], R]) -> R:
         """The result of `attempt`, or its last error. Runs behind the gate, waits outside it."""
+        result = self.enter(attempt)
+        self.gate.leave()
+        return result
+
+    def enter(self, attempt: Callable[[], R]) -> R:
+        """As `persist`, but stays behind the gate after a success: the caller leaves it.
+
+        Between the beginning of a transaction and what follows there is no moment for a fork then.
+        """
         started = None
         while True:
+            self.gate.enter()
             try:
-                with self.gate.passed():
-                    return attempt()
+                return attempt()
             except sqlite3.Error as error:
+                self.gate.leave()
                 if fault_of(error) is not Fault.BUSY:
                     raise
                 now = time.monotonic()
@@ -69,6 +79,9 @@ class Patience:
                 waited = now - started
                 if waited >= self._budget:
                     raise
+            except BaseException:
+                self.gate.leave()
+                raise
             longest = min(_LONGEST_WAIT, _SHORTEST_WAIT + waited * _GROWTH)
             self._never.wait(random.uniform(0, longest))
 

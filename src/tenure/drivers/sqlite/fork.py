@@ -1,9 +1,11 @@
 """What a fork must not do to a store: stop in the middle of a call, or close what it inherited.
 
 SQLite holds process-wide locks during its calls, and a child forked in the middle of one would
-wait for ever for a thread that it does not have. So each thread of ours passes a `Gate` around its
-calls, and a fork waits until all are out. What a child inherits is never closed there, finalizers
-included: a close would write to a file in the middle of its parent's transaction.
+wait for ever for a thread that it does not have. It also notes in the process which locks of a file
+are held, and a child forked within a transaction would find that file locked for ever. So each
+thread of ours passes a `Gate` around its calls and around whole transactions, and a fork waits
+until all are out. What a child inherits is never closed there, finalizers included: a close would
+write to a file in the middle of its parent's transaction.
 """
 
 import ctypes
@@ -29,6 +31,13 @@ class Gate:
     def passed(self) -> Generator[None]:
         with self._lock:
             yield
+
+    def enter(self) -> None:
+        """Go behind the gate for more than one call, until `leave`."""
+        self._lock.acquire()
+
+    def leave(self) -> None:
+        self._lock.release()
 
     def shut(self) -> None:
         self._lock.acquire()
