@@ -26,7 +26,9 @@ from tenure.ticks import GRACE, Due, due
 __all__ = ["Ticker"]
 
 _LOOK = 1.0  # seconds between two looks, where the poll interval is not longer
-_LOOK_FOR_FIRST = 2.0  # and where there are no schedules at all, as in most stores
+# And where there are no schedules at all, as in most stores. The first rest is half as long, so
+# that the looks of an idle worker fall between the ends of its waits for hints.
+_LOOK_FOR_FIRST = 10.0
 _LOOK_EACH = 0.001  # and for each schedule, so that a thousand cost no more than one a millisecond
 _LOOK_AT_LATEST = GRACE.total_seconds() / 2  # else ticks of a new schedule would count as missed
 _AT_ONCE = 100
@@ -58,6 +60,7 @@ class Ticker:
         self._unreadable: set[tuple[str, str]] = set()
         self._looked = float("-inf")  # monotonic
         self._store_time: datetime | None = None  # at that moment
+        self._looks = 0
         self._backoff = Backoff(_LOOK, 8 * _LOOK)
 
     async def turn(self) -> float:
@@ -84,6 +87,7 @@ class Ticker:
     async def _look(self) -> None:
         sent = self._clock.monotonic()
         found = await self._driver.schedules()
+        self._looks += 1
         # The store read its clock somewhere between: half of the way is wrong by half at most.
         self._looked = (sent + self._clock.monotonic()) / 2
         self._store_time = found.now
@@ -115,7 +119,10 @@ class Ticker:
 
     def _stale_in(self) -> float:
         """Seconds until the next look."""
-        least = _LOOK_EACH * len(self._known) if self._known else _LOOK_FOR_FIRST
+        if self._known:
+            least = _LOOK_EACH * len(self._known)
+        else:
+            least = _LOOK_FOR_FIRST if self._looks > 1 else _LOOK_FOR_FIRST / 2
         interval = min(_LOOK_AT_LATEST, max(self._interval, least))
         return self._looked + interval - self._clock.monotonic()
 
