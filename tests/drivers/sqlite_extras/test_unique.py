@@ -12,8 +12,18 @@ from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.fork import Gate
 from tenure.drivers.sqlite.record import record
 from tenure.drivers.sqlite.transaction import Transaction
+from tenure.errors import StoreError
 from tenure.outcomes import Completed
-from tenure.types import ClaimRequest, Enqueued, Held, NewJob, QueueLimit, Retention, UniqueKey
+from tenure.types import (
+    ClaimRequest,
+    Enqueued,
+    Held,
+    NewJob,
+    QueueLimit,
+    Recorded,
+    Retention,
+    UniqueKey,
+)
 from tests.drivers.sqlite_extras.support import claim, jobs, opened
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -91,3 +101,27 @@ def test_jobs_without_a_unique_key_touch_no_key(tmp_path: Path) -> None:
     assert [text for text in seen if "UPDATE tenure_jobs" in text]
     assert not [text for text in seen if "tenure_unique" in text]
     close(connection, Gate())
+
+
+async def test_a_claim_half_that_cannot_free_a_key_has_taken_nothing(tmp_path: Path) -> None:
+    """I15, I2: a job that is unique until it starts keeps its key, and the outcomes stand."""
+    path = tmp_path / "jobs.db"
+    async with opened(path) as driver:
+        key = UniqueKey(key="key", until="started")
+        await driver.enqueue([*jobs(1), NewJob(id="keyed", name="work", unique=key)])
+        (held,) = await claim(driver, 1)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute(
+            "CREATE TRIGGER no BEFORE DELETE ON tenure_unique BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+        request = ClaimRequest(
+            token="t", queues=[QueueLimit("default", 9)], limit=9, worker="w", lease=30.0
+        )
+        answer = await driver.exchange([(held.hold, Completed())], request)
+        assert answer.recorded == (Recorded.APPLIED,)
+        assert answer.claims == ()
+        assert isinstance(answer.error, StoreError)
+        assert held_keys(path) == [("key", "keyed")]
+        other.execute("DROP TRIGGER no")
+        other.close()
+        assert [claimed.job.id for claimed in await claim(driver)] == ["keyed"]

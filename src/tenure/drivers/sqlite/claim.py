@@ -66,8 +66,9 @@ class _Claiming:
     """One claim while it gathers.
 
     Jobs without limits are taken by one statement at the end. A job with limits is taken, or its
-    lane parked, as soon as it is met, under a savepoint; what was gathered before is taken first,
-    and the order of claims then begins with what follows, whatever that brought forward.
+    lane parked, as soon as it is met; what was gathered before is taken first, and the order of
+    claims then begins with what follows, whatever that brought forward. A claim that fails has
+    taken nothing: one statement does all or nothing, and before more than that a savepoint is set.
     """
 
     def __init__(self, transaction: Transaction, request: ClaimRequest, now: int) -> None:
@@ -78,6 +79,7 @@ class _Claiming:
         self._taken: dict[str, int] = {}  # how many jobs of each queue
         self._seqs: list[int] = []  # of jobs that are yet to be taken in the table
         self._started: list[str] = []  # jobs whose unique key is free once they have started
+        self._saved = False
         self._lanes: Lanes | None = None
         self._looks = 0
         self._most = 0  # claims in all, after the queue at hand
@@ -96,6 +98,8 @@ class _Claiming:
                 self._take_from(queue.name)
                 taken = self._taken.get(queue.name, 0)
                 self._taken[queue.name] = taken + len(self._claims) - before
+        if self._started:
+            self._save()
         self._write()
         unique.free(self._transaction, self._started)
         if self._lanes is not None:
@@ -106,15 +110,16 @@ class _Claiming:
         """Note what was done, after the last write: an exchange goes on without a failed claim."""
         for queue, count in self._taken.items():
             self._transaction.moved(queue, PENDING, PROCESSING, count)
-        if self._lanes is not None:
+        if self._saved:
             self._transaction.execute("RELEASE tenure_claim")
+        if self._lanes is not None:
             # Others may take what this claim has brought forward and left, or did not look at.
             self._transaction.wakes |= self._lanes.exposed and self._stopped
             self._transaction.wakes |= self._looks >= _LOOKS
 
     def undo(self) -> None:
-        """Take back what a claim that failed has done to lanes and jobs with limits."""
-        if self._lanes is not None and self._transaction.alive:
+        """Take back what a claim that failed has written."""
+        if self._saved and self._transaction.alive:
             self._transaction.execute("ROLLBACK TO tenure_claim")
             self._transaction.execute("RELEASE tenure_claim")
 
@@ -140,9 +145,14 @@ class _Claiming:
             self._limited().freed(freed)
         return {name for name, is_key in rows if not is_key}
 
+    def _save(self) -> None:
+        if not self._saved:
+            self._transaction.execute("SAVEPOINT tenure_claim")
+            self._saved = True
+
     def _limited(self) -> Lanes:
         if self._lanes is None:
-            self._transaction.execute("SAVEPOINT tenure_claim")
+            self._save()
             self._lanes = Lanes(self._transaction, self._now)
         return self._lanes
 

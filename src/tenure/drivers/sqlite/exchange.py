@@ -23,7 +23,7 @@ def exchange(
         recorded = tuple(recording(transaction))
         try:
             claims = tuple(claiming(transaction))
-        except Exception as error:  # a claim writes last, so one that failed has taken nothing
+        except Exception as error:  # a claim that failed has taken nothing (claim.py)
             if not transaction.alive:
                 raise  # and with it the outcomes
             refused = StoreError(f"the claim failed: {error}")

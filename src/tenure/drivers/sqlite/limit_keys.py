@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Transaction
-from tenure.standing import Limit, governing
+from tenure.standing import Limit
 
 __all__ = ["WINDOW", "LimitKeys"]
 
@@ -127,7 +127,7 @@ class LimitKeys:
         if known is None:
             row = self._transaction.execute(_GET, (key,)).fetchone()
             holds, free_at = row or (0, None)
-            limit = governing(key, self._transaction.limits())
+            limit = self._transaction.limit_of(key)
             known = self._keys[key] = _Key(limit, holds, free_at)
         return known
 

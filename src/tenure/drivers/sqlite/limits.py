@@ -10,6 +10,7 @@ from tenure.standing import Limit
 
 __all__ = ["drop_limit", "limits", "mend", "put_limit", "rates_over"]
 
+_ALL = statement("limits_all")
 _PUT = statement("limit_put")
 _DROP = statement("limit_drop")
 _FORGET = statement("claims_forget")
@@ -17,6 +18,7 @@ _COUNTED = statement("holds_counted")
 _TRUE = statement("holds_true")
 _RATE_OVER = statement("rate_over")
 _EXPOSED = statement("lanes_exposed")
+_PARKED = statement("lane_parked")
 
 _EXAMINED = 100
 _FORGOTTEN_AT_ONCE = 10_000
@@ -47,7 +49,10 @@ def limits() -> Operation[list[Limit]]:
     """See `Driver.limits`."""
 
     def run(transaction: Transaction) -> list[Limit]:
-        return list(transaction.limits())
+        return [
+            Limit(key=key, per_second=per_second, concurrent=concurrent)
+            for key, per_second, concurrent in transaction.rows(_ALL, (-1,))
+        ]
 
     return run
 
@@ -82,12 +87,18 @@ def _reconsider(transaction: Transaction, key: str) -> None:
 def rates_over(transaction: Transaction, queue: str, now: int) -> list[int]:
     """When jobs of a queue may be claimed that wait for nothing but a rate; the first are enough.
 
-    Those of parked lanes, and those that no claim has looked at since the rate was used up.
+    Those of parked lanes, and those that no claim has looked at since the rate was used up. Where
+    a due head stands for lanes that are parked on a key with room, the next claim lets them come:
+    that is at once.
     """
     times: list[int] = [at for (at,) in transaction.rows(_RATE_OVER, (queue, now))]
     keys = LimitKeys(transaction, now)
     for (text,) in transaction.rows(_EXPOSED, (queue, now, _EXAMINED)):
-        free_at = keys.free_at(keys_of(text))
+        names = keys_of(text)
+        free_at = keys.free_at(names)
         if free_at is not None and free_at > now:
             times.append(free_at)
+        with_room = (key for key in names if keys.full([key]) is None)
+        if any(transaction.rows(_PARKED, (key, queue)) for key in with_room):
+            times.append(now + 1)
     return times

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from tenure.clock import Clock
-from tenure.drivers.sqlite.encoding import COMPLETED, micros
+from tenure.drivers.sqlite.encoding import COMPLETED, json_list, micros
 from tenure.drivers.sqlite.statements import statement
-from tenure.standing import Limit
+from tenure.standing import Limit, governing
 
 __all__ = ["Operation", "Row", "Transaction"]
 
@@ -25,6 +25,9 @@ _ADD = statement("totals_add")
 _NEWEST = statement("newest_seq")
 _GONE_ANY = statement("gone_any")
 _LIMITS = statement("limits_all")
+_LIMIT_OF = statement("limits_on")
+
+_FEW = 50  # limits
 
 
 class Transaction:
@@ -95,14 +98,20 @@ class Transaction:
         """Note that this transaction has added to the deleted ids."""
         self._gone = True
 
-    def limits(self) -> Sequence[Limit]:
-        """The limits, by key: few, so read once for a group, when the first job asks for them."""
+    def limit_of(self, key: str) -> Limit | None:
+        """The limit that governs a key. A few are read at once, for the group; many one by one."""
         if self._limits is None:
             self._limits = [
-                Limit(key=key, per_second=per_second, concurrent=concurrent)
-                for key, per_second, concurrent in self.rows(_LIMITS)
+                Limit(key=name, per_second=rate, concurrent=most)
+                for name, rate, most in self.rows(_LIMITS, (_FEW + 1,))
             ]
-        return self._limits
+        if len(self._limits) <= _FEW:
+            return governing(key, self._limits)
+        names = [key, *(f"{key[:length]}*" for length in range(len(key) + 1))]
+        rows = self.rows(_LIMIT_OF, (json_list(names),))
+        return governing(
+            key, (Limit(key=name, per_second=rate, concurrent=most) for name, rate, most in rows)
+        )
 
     def forget_limits(self) -> None:
         """Note that this transaction has changed the limits."""
