@@ -129,7 +129,7 @@ class Claimer:
         for claim in claims:
             if listening:
                 self._reporter.emit(JobClaimed(job=claim.job, hold=claim.hold))
-            self._judge.judge(claim, sent)
+            self._judge.judge(claim, sent, self._claimed_at)
         if full and not self._closed:
             self.want()
         else:

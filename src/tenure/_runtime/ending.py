@@ -52,6 +52,9 @@ class Ending(Struct, frozen=True):
     error: QueueError | None = None
 
 
+_COMPLETED = Ending(Completed(), "complete")
+
+
 class Endings:
     """Judges how the attempts of one worker ended.
 
@@ -74,7 +77,7 @@ class Endings:
             # As it will turn out, unless the completion is found to be committed.
             return self.raised(attempt, NotCommitted())
         if result is None:
-            return Ending(Completed(), "complete")
+            return _COMPLETED
         if isinstance(result, Snooze):
             return self._snoozed(attempt, result)
         try:
@@ -92,7 +95,7 @@ class Endings:
 
     def raised(self, attempt: Attempt, error: BaseException) -> Ending:
         """The handler raised, or its payload did not decode: then it was not called."""
-        if attempt.job is None and isinstance(error, SerializationError):
+        if not attempt.called and isinstance(error, SerializationError):
             if isinstance(error, UnknownKey):
                 return self._locked(attempt, error)
             return self._undecodable(attempt, error)

@@ -9,7 +9,7 @@ makes of the job is in `ending.py`. It must never write to the store: outcomes g
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from tenure._runtime.completer import Completer
@@ -77,56 +77,54 @@ class Executor:
         self.kept_at = float("-inf")  # when the keeper last reached the store
         self.slot_freed: Callable[[], None] | None = None
 
-    def start(self, claim: Claim, spec: HandlerSpec, sent: float) -> None:
+    def start(self, claim: Claim, spec: HandlerSpec, sent: float, now: float) -> None:
         """Start the handler; the slot is taken from here on. `sent` is when it was asked for."""
         timeout = claim.job.timeout or spec.timeout or self._settings.job_timeout
         grace = self._settings.overdue_grace
         if grace is None:
             grace = max(timeout, self._settings.lease)
-        started = self._clock.monotonic()
-        attempt = Attempt(
-            claim,
-            spec,
-            sent,
-            started=started,
-            timeout=timeout,
-            grace=grace,
-            progress=self._progress.begin(claim),
-        )
+        attempt = Attempt(claim, spec, sent, started=now, timeout=timeout, grace=grace)
         self._slots.running[claim.hold] = attempt
         if attempt.deadline < self._sweep_at:
             self._sweep_at_latest(attempt.deadline)
         if self._reporter.listening:
             self._reporter.emit(JobStarted(job=claim.job, hold=claim.hold, attempt=claim.attempt))
+        running = self._run(attempt)
+        running.send(None)  # up to its first await, from where on it sees every cancellation
         attempt.task = self._loop.create_task(
-            self._run(attempt), name=claim.job.id, context=self._context.copy()
+            running, name=claim.job.id, context=self._context.copy()
         )
-        attempt.task.add_done_callback(lambda task: self._left(attempt, task))
 
     # --- one attempt ----------------------------------------------------------------------------
 
     async def _run(self, attempt: Attempt) -> None:
         spec = attempt.spec
-        if attempt.stop is None and self._late(attempt):
-            self._finish(attempt, Ending(Released(_LATE), "release_late_claim"))
-            return
         try:
+            await _FIRST_STEP
             if attempt.stop is not None:
                 raise asyncio.CancelledError  # asked to stop before this first step
-            payload = decode(attempt.claim.job.payload, self._settings.codec)
-            job = attempt.job = RunningJob(
-                attempt.claim, payload, self._completer.complete, attempt.progress
-            )
-            arguments = (payload, job) if spec.wants_job else (payload,)
-            if spec.is_async:
-                result = await spec.function(*arguments)
+            if self._late(attempt):
+                ending = Ending(Released(_LATE), "release_late_claim")
             else:
-                result = await self._call(attempt, arguments)
-            ending = self._endings.returned(attempt, result)
+                payload = decode(attempt.claim.job.payload, self._settings.codec)
+                arguments = self._arguments(attempt, payload)
+                attempt.called = True
+                if spec.is_async:
+                    result = await spec.function(*arguments)
+                else:
+                    result = await self._call(attempt, arguments)
+                ending = self._endings.returned(attempt, result)
         except BaseException as raised:
             self._raised(attempt, raised)
             return
         self._finish(attempt, ending)
+
+    def _arguments(self, attempt: Attempt, payload: Any) -> tuple[Any, ...]:
+        if not attempt.spec.wants_job:
+            return (payload,)
+        progress = attempt.progress = self._progress.begin(attempt.claim)
+        job = attempt.job = RunningJob(attempt.claim, payload, self._completer.complete, progress)
+        return (payload, job)
 
     def _late(self, attempt: Attempt) -> bool:
         """Whether its lease has run out before this first step, while the process was suspended.
@@ -139,15 +137,10 @@ class Executor:
     def _raised(self, attempt: Attempt, raised: BaseException) -> None:
         judged = self._judge(attempt, raised)
         if judged is None:
-            attempt.progress.drop()
+            self._drop_progress(attempt)
             self._forget(attempt)
         else:
             self._finish(attempt, judged)
-
-    def _left(self, attempt: Attempt, task: "asyncio.Task[None]") -> None:
-        """A task that the host cancelled before its first step never came to `_run`."""
-        if attempt.task is task and task.cancelled():
-            self._raised(attempt, asyncio.CancelledError())
 
     async def _call(self, attempt: Attempt, arguments: tuple[Any, ...]) -> Any:
         """Call a plain function in a thread, and await what it may return to be awaited."""
@@ -228,7 +221,7 @@ class Executor:
         self._reporter.report(LeaseLost(hold.job_id))
         # What was asked before no longer matters: nothing can be written under this hold.
         attempt.stop = Stop.LEASE_LOST
-        attempt.progress.drop()
+        self._drop_progress(attempt)
         self._interrupt(attempt)
 
     def cancel(self, hold: Hold) -> None:
@@ -263,7 +256,7 @@ class Executor:
     def abort(self) -> None:
         """Cancel whatever runs and record nothing."""
         for attempt in self._slots.clear():
-            attempt.progress.drop()
+            self._drop_progress(attempt)
             self._tell(attempt)
             self._cancel_task(attempt)
 
@@ -282,6 +275,10 @@ class Executor:
     def _tell(self, attempt: Attempt) -> None:
         if attempt.job is not None:
             attempt.job.cancelled = True
+
+    def _drop_progress(self, attempt: Attempt) -> None:
+        if attempt.progress is not None:
+            attempt.progress.drop()
 
     def _cancel_task(self, attempt: Attempt) -> None:
         if attempt.task is not None:
@@ -329,6 +326,16 @@ class Executor:
                 if self._slots.ready and self.slot_freed is not None:
                     self.slot_freed()
                 self._recorder.slots_freed()
+
+
+class _FirstStep:
+    """Awaited once, by what runs before its task does."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+_FIRST_STEP = _FirstStep()
 
 
 class _Raised(BaseException):

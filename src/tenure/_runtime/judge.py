@@ -49,12 +49,12 @@ class Judge:
         self._unhandled = UnhandledNames()
         self._closed = False
 
-    def judge(self, claim: Claim, sent: float) -> None:
+    def judge(self, claim: Claim, sent: float, now: float) -> None:
         """Decide about one claim; `sent` is the monotonic instant at which it was asked for."""
         job = claim.job
         if self._closed:
             self._release(claim, "worker shutdown before dispatch", "release_claim_after_shutdown")
-        elif self._clock.monotonic() - sent >= self._settings.lease:
+        elif now - sent >= self._settings.lease:
             self._release(
                 claim, "the claim was answered after its lease had run out", "release_late_claim"
             )
@@ -67,15 +67,15 @@ class Judge:
         elif (problem := self._exhausted(claim, spec)) is not None:
             self._fail(claim, "stalled", problem)
         elif self._slots.may_start:
-            self._executor.start(claim, spec, sent)
+            self._executor.start(claim, spec, sent, now)
         else:
             self._slots.ready.append(Prefetched(claim, spec, sent))
 
     def start_ready(self) -> None:
         """Start prefetched claims while slots are free; put back those that waited too long."""
         while self._slots.ready and self._slots.may_start and not self._closed:
-            waiting = self._slots.ready.popleft()
-            age = self._clock.monotonic() - max(waiting.sent, self._executor.kept_at)
+            waiting, now = self._slots.ready.popleft(), self._clock.monotonic()
+            age = now - max(waiting.sent, self._executor.kept_at)
             if age >= self._settings.lease:
                 self._release(
                     waiting.claim,
@@ -83,7 +83,7 @@ class Judge:
                     "release_late_claim",
                 )
             else:
-                self._executor.start(waiting.claim, waiting.spec, waiting.sent)
+                self._executor.start(waiting.claim, waiting.spec, waiting.sent, now)
 
     def _exhausted(self, claim: Claim, spec: HandlerSpec) -> str | None:
         """Why the job may not be started again, or None. Crashes and failures count apart."""

@@ -9,6 +9,7 @@ failure of the store, and a bad one never blocks the others.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 from tenure._runtime.completer import Completer
@@ -174,14 +175,14 @@ class Recorder:
 
     def _take(self) -> list[Finished]:
         """The next batch, in order, no job twice."""
-        items: list[Finished] = []
-        jobs: set[str] = set()
-        while self._pending and len(items) < self._batch:
-            job_id = self._pending[0].claim.hold.job_id
-            if job_id in jobs:
-                break
-            jobs.add(job_id)
-            items.append(self._pending.popleft())
+        items = list(islice(self._pending, self._batch))
+        if len({item.claim.hold.job_id for item in items}) < len(items):
+            items = _up_to_a_repeat(items)
+        if len(items) == len(self._pending):
+            self._pending.clear()
+        else:
+            for _ in items:
+                self._pending.popleft()
         return items
 
     async def _record(self, items: list[Finished]) -> float:
@@ -310,3 +311,13 @@ class Recorder:
             else f"nothing was changed: {what}"
         )
         self._reporter.report(StateTransitionError(hold.job_id, item.operation, message))
+
+
+def _up_to_a_repeat(items: list[Finished]) -> list[Finished]:
+    jobs: set[str] = set()
+    for number, item in enumerate(items):
+        job_id = item.claim.hold.job_id
+        if job_id in jobs:
+            return items[:number]
+        jobs.add(job_id)
+    return items

@@ -31,6 +31,7 @@ class Attempt:
     """One start of a handler, from its claim to its outcome. Times are monotonic seconds."""
 
     __slots__ = (
+        "called",
         "check_at",
         "claim",
         "deadline",
@@ -56,7 +57,6 @@ class Attempt:
         started: float,
         timeout: float,
         grace: float,
-        progress: JobProgress,
     ) -> None:
         self.claim = claim
         self.spec = spec
@@ -66,8 +66,9 @@ class Attempt:
         self.deadline = started + timeout
         self.keep_until = self.deadline + grace
         self.check_at = self.deadline
-        self.progress = progress
-        self.job: RunningJob | None = None
+        self.called = False  # the handler was, so that whatever is raised is its own
+        self.job: RunningJob | None = None  # where the handler wants it, and so its progress
+        self.progress: JobProgress | None = None
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         self.overdue = False
@@ -102,6 +103,7 @@ class Slots:
         self.unrecorded = 0
         self.asked = 0
         self.watch: Callable[[], None] | None = None
+        self._capacity = concurrency
 
     @property
     def free(self) -> int:
@@ -123,9 +125,8 @@ class Slots:
         """Whether an overdue attempt is made up for."""
         return attempt.claim.hold in islice(self.overdue, self._replacements)
 
-    @property
-    def _capacity(self) -> int:
-        return self._concurrency + min(self._replacements, len(self.overdue))
+    def _count_overdue(self) -> None:
+        self._capacity = self._concurrency + min(self._replacements, len(self.overdue))
 
     @property
     def empty(self) -> bool:
@@ -143,10 +144,13 @@ class Slots:
     def mark_overdue(self, attempt: Attempt) -> None:
         attempt.overdue = True
         self.overdue[attempt.claim.hold] = attempt
+        self._count_overdue()
 
     def remove(self, hold: Hold) -> Attempt | None:
         """Give back the slot of an attempt; None where it has none here."""
-        self.overdue.pop(hold, None)
+        if self.overdue:
+            self.overdue.pop(hold, None)
+            self._count_overdue()
         return self.running.pop(hold, None)
 
     def clear(self) -> list[Attempt]:
@@ -154,6 +158,7 @@ class Slots:
         running = list(self.running.values())
         self.running.clear()
         self.overdue.clear()
+        self._count_overdue()
         return running
 
     def changed(self) -> None:
