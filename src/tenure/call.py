@@ -20,11 +20,12 @@ from tenure.intake import (
     check_priority,
     check_timeout,
     check_unique,
+    is_plain,
 )
 from tenure.payload_codec import PayloadCodec
 from tenure.types import NewJob, content_digest
 
-__all__ = ["Call", "new_job"]
+__all__ = ["Call", "new_job", "new_jobs"]
 
 
 class Call:
@@ -79,47 +80,38 @@ class Call:
 
 
 def new_job(
-    call: Call,
-    *,
-    ids: JobIds,
-    now: datetime,
-    payload_limit: int,
-    codec: PayloadCodec | None = None,
-    path: str = "",
+    call: Call, *, ids: JobIds, now: datetime, payload_limit: int, codec: PayloadCodec | None = None
 ) -> NewJob:
-    """Check and encode a call. Raises `InvalidJob` with the path of what was wrong.
-
-    `path` is where the call stands, such as `calls[3].`, for the errors.
-    """
-    _check_call(path, call)
+    """Check and encode a call. Raises `InvalidJob` with the path of what was wrong."""
+    if not isinstance(call, Call):
+        raise InvalidJob("", f"must be a tenure.Call, got {type(call).__name__}")
     if call.delay is not None and call.at is not None:
-        raise InvalidJob(f"{path}at", "must not be given together with delay: choose one")
+        raise InvalidJob("at", "must not be given together with delay: choose one")
     try:
-        payload = encode(call.payload, root=f"{path}payload", limit=payload_limit)
+        payload = encode(call.payload, root="payload", limit=payload_limit)
     except SerializationError as error:
-        place = error.path or f"{path}payload"
+        place = error.path or "payload"
         raise InvalidJob(place, str(error).removeprefix(f"{place}: ")) from None
-    job_id = ids.new(int(now.timestamp() * 1000)) if call.id is None else call.id
     fields: dict[str, Any] = {}
     if call.delay is not None:
-        fields["delay"] = check_delay(f"{path}delay", call.delay)
+        fields["delay"] = check_delay("delay", call.delay)
     if call.at is not None:
-        fields["at"] = check_at(f"{path}at", call.at, now)
+        fields["at"] = check_at("at", call.at, now)
     if call.max_attempts is not None:
-        fields["max_attempts"] = check_max_attempts(f"{path}max_attempts", call.max_attempts)
+        fields["max_attempts"] = check_max_attempts("max_attempts", call.max_attempts)
     if call.timeout is not None:
-        fields["timeout"] = check_timeout(f"{path}timeout", call.timeout)
+        fields["timeout"] = check_timeout("timeout", call.timeout)
     if call.unique is not None:
-        fields["unique"] = check_unique(f"{path}unique", call.unique)
+        fields["unique"] = check_unique("unique", call.unique)
     if call.limits != ():
-        fields["limits"] = check_limits(f"{path}limits", call.limits)
+        fields["limits"] = check_limits("limits", call.limits)
     if call.headers is not None:
-        fields["headers"] = check_headers(f"{path}headers", call.headers)
+        fields["headers"] = check_headers("headers", call.headers)
     job = NewJob(
-        id=check_name(f"{path}id", job_id),
-        name=check_name(f"{path}name", call.name),
-        queue=check_name(f"{path}queue", call.queue),
-        priority=check_priority(f"{path}priority", call.priority),
+        id=ids.new(int(now.timestamp() * 1000)) if call.id is None else check_name("id", call.id),
+        name=call.name if is_plain(call.name) else check_name("name", call.name),
+        queue=call.queue if is_plain(call.queue) else check_name("queue", call.queue),
+        priority=check_priority("priority", call.priority),
         payload=payload,
         **fields,
     )
@@ -132,6 +124,21 @@ def new_job(
     )
 
 
-def _check_call(path: str, call: object) -> None:
-    if not isinstance(call, Call):
-        raise InvalidJob(path.rstrip("."), f"must be a tenure.Call, got {type(call).__name__}")
+def new_jobs(
+    calls: Iterable[Call],
+    *,
+    ids: JobIds,
+    now: datetime,
+    payload_limit: int,
+    codec: PayloadCodec | None,
+) -> list[NewJob]:
+    """Check and encode many. The path in an error begins with the place of the call."""
+    jobs: list[NewJob] = []
+    for call in calls:
+        try:
+            job = new_job(call, ids=ids, now=now, payload_limit=payload_limit, codec=codec)
+        except InvalidJob as error:
+            place = f"calls[{len(jobs)}]"
+            raise InvalidJob(f"{place}.{error.path}" if error.path else place, error.rule) from None
+        jobs.append(job)
+    return jobs

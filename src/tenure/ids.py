@@ -8,6 +8,9 @@ from random import Random
 
 __all__ = ["JobIds"]
 
+# The two bits of the variant, 10, before two that are random.
+_VARIANTS = dict(zip("0123456789abcdef", 4 * "89ab", strict=True))
+
 
 class JobIds:
     """Makes ids that no other maker makes, in this process or another.
@@ -20,13 +23,17 @@ class JobIds:
     def __init__(self) -> None:
         self._pid = 0
         self._random = Random()
+        self._milliseconds = -1
+        self._beginning = ""  # of the ids of that millisecond
 
     def new(self, milliseconds: int) -> str:
         """An id for this instant of the wall clock."""
         if os.getpid() != self._pid:
             self._random = Random(os.urandom(32))
             self._pid = os.getpid()
-        value = self._random.getrandbits(76) & 0xFFF_3FFF_FFFF_FFFF_FFFF
-        value |= (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7000_8000_0000_0000_0000
-        text = f"{value:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        if milliseconds != self._milliseconds:
+            time = f"{milliseconds & 0xFFFF_FFFF_FFFF:012x}"
+            self._milliseconds, self._beginning = milliseconds, f"{time[:8]}-{time[8:]}-7"
+        chance = f"{self._random.getrandbits(76):019x}"
+        variant = _VARIANTS[chance[3]]
+        return f"{self._beginning}{chance[:3]}-{variant}{chance[4:7]}-{chance[7:]}"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeGuard, TypeVar, cast
 
 from tenure.errors import InvalidConfiguration, InvalidJob
 from tenure.payload_codec import PayloadCodec
@@ -28,6 +28,7 @@ __all__ = [
     "check_priority",
     "check_timeout",
     "check_unique",
+    "is_plain",
     "seconds",
 ]
 
@@ -93,6 +94,13 @@ def check_codec(value: object) -> PayloadCodec:
     return cast("PayloadCodec", value)
 
 
+def is_plain(value: object) -> TypeGuard[str]:
+    """Whether it is a name as nearly all are, so that it need not be looked at any closer."""
+    return (
+        isinstance(value, str) and value.isascii() and value.isprintable() and 0 < len(value) < 257
+    )
+
+
 def check_name(path: str, value: object) -> str:
     """A job name, queue name or id: 1 to 256 bytes of UTF-8 without control characters."""
     return _text(path, value, 256)
@@ -101,7 +109,7 @@ def check_name(path: str, value: object) -> str:
 def _text(path: str, value: object, most: int) -> str:
     if not isinstance(value, str):
         raise InvalidJob(path, f"must be text, got {type(value).__name__}")
-    if value.isascii() and value.isprintable() and 0 < len(value) <= most:
+    if is_plain(value) and len(value) <= most:
         return value
     try:
         size = len(value.encode("utf-8"))

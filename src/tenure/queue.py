@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from tenure import drivers
 from tenure.bulk import Bulk
-from tenure.call import Call, new_job
+from tenure.call import Call, new_job, new_jobs
 from tenure.clock import Clock, SystemClock
 from tenure.control import Control
 from tenure.driver import Capability, Driver
@@ -237,18 +237,13 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         stored so far after each chunk. Raises as `dispatch` does; once a chunk was stored, a
         failure is `PartialDispatch` with the ids that are safe and those that may be.
         """
-        now = self.clock.now()
-        jobs = [
-            new_job(
-                call,
-                ids=self._ids,
-                now=now,
-                payload_limit=self.payload_limit,
-                codec=self.codec,
-                path=f"calls[{index}].",
-            )
-            for index, call in enumerate(calls)
-        ]
+        jobs = new_jobs(
+            calls,
+            ids=self._ids,
+            now=self.clock.now(),
+            payload_limit=self.payload_limit,
+            codec=self.codec,
+        )
         _refuse_repeated_ids(jobs)
         handles: list[JobHandle] = []
         size = CHUNK if within is None else max(1, len(jobs))
@@ -287,17 +282,14 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             answers = await driver.enqueue_within(jobs, within)
         else:
             raise Unsupported("within=")
-        handles: list[JobHandle] = []
-        for job, answer in zip(jobs, answers, strict=True):
-            if answer is Enqueued.DUPLICATE:
-                raise DuplicateJob(job.id)
-            held = answer.holder if isinstance(answer, Held) else None
-            handles.append(
-                JobHandle(
-                    held or job.id, created=held is None, end=self.waits.end, codec=self.codec
-                )
-            )
-        return handles
+        return [self._handle(job, answer) for job, answer in zip(jobs, answers, strict=True)]
+
+    def _handle(self, job: NewJob, answer: Enqueued | Held) -> JobHandle:
+        if answer is Enqueued.CREATED:
+            return JobHandle(job.id, created=True, end=self.waits.end, codec=self.codec)
+        if answer is Enqueued.DUPLICATE:
+            raise DuplicateJob(job.id)
+        return JobHandle(answer.holder, created=False, end=self.waits.end, codec=self.codec)
 
     def __repr__(self) -> str:
         return f"<Queue on {self._store.kind}{' (closed)' if self.closed else ''}>"
@@ -317,6 +309,8 @@ def _refuse_what_cannot_be(jobs: Sequence[NewJob], can: frozenset[Capability]) -
 
 
 def _refuse_repeated_ids(jobs: Sequence[NewJob]) -> None:
+    if len({job.id for job in jobs}) == len(jobs):
+        return
     seen: dict[str, int] = {}
     for index, job in enumerate(jobs):
         if job.id in seen:

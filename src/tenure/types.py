@@ -7,6 +7,7 @@ are aware UTC datetimes, durations are seconds, payloads and results are bytes i
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum, StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Generic, Literal, TypeVar
 
@@ -371,13 +372,17 @@ def content_digest(job: NewJob, key: bytes = b"") -> bytes:
     """
     if job.content is not None:
         return job.content
-    headers = sorted(job.headers.items()) if job.headers else ""
-    digest = blake2b(job.payload, digest_size=8, key=key)
-    # No name or queue holds a control character, so the separator is unambiguous.
-    digest.update(
-        f"\0{job.name}\0{job.queue}\0{job.delay}\0{job.at}\0{job.priority}\0{job.max_attempts}"
-        f"\0{job.timeout}\0{headers}".encode("utf-8", "backslashreplace")
+    rest = _circumstances(
+        job.name, job.queue, job.delay, job.at, job.priority, job.max_attempts, job.timeout
     )
-    if job.unique is not None or job.limits:
-        digest.update(f"\0{job.unique}\0{job.limits}".encode("utf-8", "backslashreplace"))
-    return digest.digest()
+    if job.headers or job.unique is not None or job.limits:
+        headers = sorted(job.headers.items()) if job.headers else ""
+        more = f"\0{headers}\0{job.unique}\0{job.limits}"
+        rest += more.encode("utf-8", "backslashreplace")
+    return blake2b(job.payload + rest, digest_size=8, key=key).digest()
+
+
+@lru_cache(maxsize=256, typed=True)  # most jobs of a program share a few
+def _circumstances(*values: object) -> bytes:
+    # No name or queue holds a control character, so the separator is unambiguous.
+    return "".join([f"\0{value}" for value in values]).encode("utf-8", "backslashreplace")

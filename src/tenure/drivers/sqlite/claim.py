@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from tenure.drivers.sqlite import unique
-from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, span
+from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, span
 from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.limit_keys import WINDOW
-from tenure.drivers.sqlite.rows import JobRow, ReadJob, read_job
+from tenure.drivers.sqlite.rows import JobRow, ReadJob, read_due, read_job
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.types import Claim, ClaimRequest, Hold
+from tenure.types import Claim, ClaimRequest, Hold, Job
 
 __all__ = ["claim", "paused_queues", "priorities"]
 
@@ -18,6 +18,7 @@ _NEWS = statement("claim_news")
 _PAUSED = statement("queues_paused")
 _PRIORITY_BELOW = statement("priority_below")
 _DUE = statement("claim_due")
+_WHOLE = statement("claim_whole")
 _TAKE = statement("claim_take")
 _MEND = statement("claim_mend")
 _HELD = statement("claim_held")
@@ -28,7 +29,8 @@ _ABOVE_ALL = 2**63 - 1
 # How many jobs one claim looks at that a limit then holds, and how many keys whose rate is over:
 # each is looked at once, but very many may come due at one instant.
 _LOOKS = 4000
-_PAYLOAD, _UNIQUE_KEY, _LIMITS = 20, 21, 22  # places in a job row
+_PAYLOAD, _MORE, _LIMITED = 10, 11, 2  # places in a row of claim_due, and what the last may say
+_HELD_PAYLOAD = 20  # place in a job row
 
 
 def claim(request: ClaimRequest, now: datetime | None) -> Operation[list[Claim]]:
@@ -75,6 +77,7 @@ class _Claiming:
         self._transaction = transaction
         self._request = request
         self._now = now
+        self._instant = moment(now)
         self._claims: list[Claim] = []
         self._taken: dict[str, int] = {}  # how many jobs of each queue
         self._seqs: list[int] = []  # of jobs that are yet to be taken in the table
@@ -130,9 +133,10 @@ class _Claiming:
         for queue in self._request.queues:
             own = [row for row in rows if row[3] == queue.name][: queue.limit]
             for row in own:
-                if not self._fits(row):
+                if not self._fits(len(row[_HELD_PAYLOAD])):
                     break
-                self._add(read_job(row[:-1]), row[-1] / _SECOND)
+                job, damage = read_job(row[:-1])
+                self._add(job, row[-1] / _SECOND, damage)
             held[queue.name] = len(own)
         return held
 
@@ -158,59 +162,64 @@ class _Claiming:
 
     def _take_from(self, queue: str) -> None:
         """Add due jobs of a queue, best priority first, while there is room."""
-        while (row := self._take_plain(queue)) is not None:
+        while (limited := self._take_plain(queue)) is not None:
             lanes = self._limited()
             self._write()
-            self._judge(row, lanes)
+            self._judge(limited, lanes)
         self._stopped = self._stopped or self._full or self._wanted() <= 0
 
-    def _take_plain(self, queue: str) -> JobRow | None:
+    def _take_plain(self, queue: str) -> int | None:
         """Add jobs up to the first one with limits, and give that; None when there is no more."""
-        for row in self._due(queue):
-            if row[_LIMITS] is not None:
-                return row
-            if not self._fits(row):
-                return None
-            self._take(row)
-        return None
-
-    def _due(self, queue: str) -> Iterator[JobRow]:
         if self._full:
-            return
+            return None
         for priority in priorities(self._transaction, queue):
             wanted = self._wanted()
             if wanted <= 0:
-                return
-            yield from self._transaction.each(_DUE, (queue, priority, self._now, wanted))
+                return None
+            for row in self._transaction.each(_DUE, (queue, priority, self._now, wanted)):
+                if row[_MORE] == _LIMITED:
+                    return int(row[0])
+                if not self._fits(len(row[_PAYLOAD])):
+                    return None
+                job = read_due(row, queue, priority, self._instant)
+                if job is None:
+                    self._take(self._whole(row[0]))
+                else:
+                    self._seqs.append(row[0])
+                    self._add(job, self._request.lease)
+        return None
+
+    def _whole(self, seq: int) -> JobRow:
+        return self._transaction.rows(_WHOLE, (seq, self._now))[0]
 
     def _wanted(self) -> int:
         return min(self._most, self._request.limit) - len(self._claims)
 
-    def _judge(self, row: JobRow, lanes: Lanes) -> None:
+    def _judge(self, seq: int, lanes: Lanes) -> None:
         """Take a job with limits, or park its lane where a key is full."""
+        row = self._whole(seq)
         limits = read_job(row)[0].limits
         full = lanes.keys.full(limits)
         if full is not None:
-            lanes.refuse(row[0], full)
+            lanes.refuse(seq, full)
             self._looks += 1
             self._full = self._full or self._looks >= _LOOKS
-        elif self._fits(row):
+        elif self._fits(len(row[_HELD_PAYLOAD])):
             self._take(row)
             self._write()
-            lanes.taken(row[0], limits)
+            lanes.taken(seq, limits)
 
     def _take(self, row: JobRow) -> None:
-        read = self._usable(row)
-        if row[_UNIQUE_KEY] is not None:
-            job = read[0]
-            if job.unique is not None and job.unique.until == "started":
-                self._started.append(job.id)
+        """Take one of which more than the usual was read."""
+        job, damage = self._usable(row)
+        if job.unique is not None and job.unique.until == "started":
+            self._started.append(job.id)
         self._seqs.append(row[0])
-        self._add(read, self._request.lease)
+        self._add(job, self._request.lease, damage)
 
-    def _fits(self, row: JobRow) -> bool:
+    def _fits(self, size: int) -> bool:
         """Whether one more job fits into the answer; once one did not, none does."""
-        self._size += len(row[_PAYLOAD])
+        self._size += size
         request = self._request
         full = len(self._claims) >= request.limit or self._size > request.max_bytes
         self._full = self._full or (full and bool(self._claims))
@@ -225,8 +234,7 @@ class _Claiming:
             self._transaction.execute(_MEND, mended)
         return read
 
-    def _add(self, read: ReadJob, lease: float) -> None:
-        job, damage = read
+    def _add(self, job: Job[bytes], lease: float, damage: str | None = None) -> None:
         self._claims.append(
             Claim(
                 job=job,

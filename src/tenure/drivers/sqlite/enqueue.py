@@ -11,13 +11,15 @@ from tenure.drivers.sqlite import unique
 from tenure.drivers.sqlite.encoding import PENDING, json_list, micros, span, text_of
 from tenure.drivers.sqlite.holder import change_holder
 from tenure.drivers.sqlite.lanes import Lanes
-from tenure.drivers.sqlite.statements import statement
+from tenure.drivers.sqlite.statements import repeated, statement
 from tenure.drivers.sqlite.transaction import Operation, Row, Transaction
 from tenure.types import Enqueued, Held, NewJob, content_digest
 
 __all__ = ["enqueue"]
 
+_ABREAST = 50  # rows of one statement, for what is done once for each: steps, locks, savepoints
 _INSERT = statement("job_insert")
+_INSERT_ABREAST = repeated("job_insert", _ABREAST)
 _INSERT_SPECIAL = statement("job_insert_special")
 _UNDO = statement("jobs_undo")
 _CONTENTS = statement("contents_by_ids")
@@ -59,7 +61,7 @@ class _Storing:
         fresh = [job for job in self._jobs if job.id not in known] if known else self._jobs
         seqs = transaction.arrivals(len(fresh))
         stored_before: dict[str, bytes] = {}
-        inserted = transaction.executemany(_INSERT, self._rows(seqs, fresh)).rowcount
+        inserted = self._insert(self._rows(seqs, fresh))
         if inserted != len(fresh):
             stored_before = self._stored(before=seqs.start)
         answers = self._answers(known | stored_before)
@@ -71,6 +73,17 @@ class _Storing:
                 transaction.moved(job.queue, None, PENDING)
         transaction.wakes = True
         return answers
+
+    def _insert(self, rows: list[Row]) -> int:
+        """How many were new."""
+        transaction = self._transaction
+        inserted, whole = 0, len(rows) - len(rows) % _ABREAST
+        for start in range(0, whole, _ABREAST):
+            values = [value for row in rows[start : start + _ABREAST] for value in row]
+            inserted += transaction.execute(_INSERT_ABREAST, values).rowcount
+        if whole < len(rows):
+            inserted += transaction.executemany(_INSERT, rows[whole:]).rowcount
+        return inserted
 
     def one_by_one(self) -> list[Enqueued | Held]:
         """Decide job by job, ids first and then keys, and write afterwards."""
@@ -140,12 +153,14 @@ class _Storing:
                 job.queue,
                 job.priority,
                 now if job.at is None and job.delay is None else _due(job, now),
-                job.max_attempts,
-                job.timeout,
-                contents[job.id],
+                job.max_attempts or 0,
+                job.timeout or 0,
+                # Not as bytes: those, like None, Python first offers to be adapted.
+                bytearray(contents[job.id]),
                 now,
-                text_of(job.headers) if job.headers else None,
-                job.payload,
+                now,
+                text_of(job.headers) if job.headers else "",
+                bytearray(job.payload),
             )
             for seq, job in zip(seqs, fresh, strict=True)
         ]

@@ -1,7 +1,8 @@
 """The operations that write under a hold: outcomes and progress. Others change nothing (I3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from tenure.driver import RecordItem
 from tenure.drivers.sqlite import unique
@@ -11,11 +12,13 @@ from tenure.drivers.sqlite.encoding import (
     PENDING,
     PROCESSING,
     failure_text,
+    json_list,
     span,
 )
 from tenure.drivers.sqlite.history import remember
 from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import Mark, marks
+from tenure.drivers.sqlite.rows import HIGHEST
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.history import tried
@@ -27,7 +30,11 @@ __all__ = ["progress", "record"]
 
 _SETTLE_COMPLETED = statement("settle_completed")
 _SETTLE_OTHER = statement("settle_other")
+_SETTLE_PLAIN = statement("settle_plain")
+_FIND = statement("settle_find")
 _PROGRESS = statement("progress_set")
+
+_COMPLETED = outcome_digest(Completed())
 
 
 def record(items: Sequence[RecordItem], now: datetime | None) -> Operation[list[Recorded]]:
@@ -41,8 +48,29 @@ def record(items: Sequence[RecordItem], now: datetime | None) -> Operation[list[
     return run
 
 
+class _Held(NamedTuple):
+    """What holds have in common, as those of jobs that were claimed together mostly do."""
+
+    serial: int
+    token: str
+
+
+def _plain(items: Sequence[RecordItem]) -> dict[_Held, list[int]]:
+    """The places of completions without a result, by what their holds have in common."""
+    places: dict[_Held, list[int]] = {}
+    for place, (hold, outcome) in enumerate(items):
+        if isinstance(outcome, Completed) and outcome.result is None and _storable(hold):
+            places.setdefault(_Held(hold.serial, hold.token), []).append(place)
+    return places
+
+
+def _storable(hold: Hold) -> bool:
+    """Whether a store can have given such a hold."""
+    return 0 < hold.serial <= HIGHEST and hold.token.isascii()
+
+
 class _Recording:
-    """One batch of outcomes: decided one by one, written in two statements."""
+    """One batch of outcomes: plain completions in two statements, others decided one by one."""
 
     def __init__(self, transaction: Transaction, now: int) -> None:
         self._transaction = transaction
@@ -53,22 +81,48 @@ class _Recording:
         self._limited: list[Mark] = []  # jobs with limits whose hold has ended
 
     def run(self, items: Sequence[RecordItem], digests: Sequence[str]) -> list[Recorded]:
-        found = marks(self._transaction, [hold.job_id for hold, _ in items])
-        answers: list[Recorded] = []
-        for (hold, outcome), digest in zip(items, digests, strict=True):
-            mark = found.get(hold.job_id)
-            if mark is None:
-                answers.append(Recorded.UNKNOWN)
-            elif not mark.held_by(hold):
-                repeated = mark.settled_by(hold, digest)
-                answers.append(Recorded.REPEATED if repeated else Recorded.FENCED)
-            else:
-                self._apply(mark, outcome, digest)
-                if mark.unique_key is not None and mark.state != PENDING:
-                    self._freed.append(mark.id)
-                if mark.limits is not None:
-                    self._limited.append(mark)
-                answers.append(Recorded.APPLIED)
+        left = [*range(len(items))]
+        answers = [Recorded.APPLIED] * len(items)
+        for hold, places in _plain(items).items():
+            if self._complete(hold, [items[place][0].job_id for place in places]):
+                done = frozenset(places)
+                left = [place for place in left if place not in done]
+        if left:
+            found = marks(self._transaction, [items[place][0].job_id for place in left])
+            for place in left:
+                hold, outcome = items[place]
+                answers[place] = self._settle(hold, outcome, found, digests[place])
+            self._write()
+        return answers
+
+    def _complete(self, held: "_Held", job_ids: Sequence[str]) -> bool:
+        """End jobs without a result where each is held so and nothing else is to be done."""
+        number, queue, last_queue, size, seqs = self._transaction.rows(
+            _FIND, (json_list(job_ids), held.serial, held.token)
+        )[0]
+        if number != len(job_ids) or queue != last_queue:
+            return False
+        self._transaction.execute(_SETTLE_PLAIN, (self._now, _COMPLETED, seqs))
+        self._transaction.moved(queue, PROCESSING, COMPLETED, number)
+        self._transaction.kept(queue, int(size))
+        return True
+
+    def _settle(
+        self, hold: Hold, outcome: Outcome, found: Mapping[str, Mark], digest: str
+    ) -> Recorded:
+        mark = found.get(hold.job_id)
+        if mark is None:
+            return Recorded.UNKNOWN
+        if not mark.held_by(hold):
+            return Recorded.REPEATED if mark.settled_by(hold, digest) else Recorded.FENCED
+        self._apply(mark, outcome, digest)
+        if mark.unique_key is not None and mark.state != PENDING:
+            self._freed.append(mark.id)
+        if mark.limits is not None:
+            self._limited.append(mark)
+        return Recorded.APPLIED
+
+    def _write(self) -> None:
         if self._completed:
             self._transaction.executemany(_SETTLE_COMPLETED, self._completed)
         if self._others:
@@ -76,7 +130,6 @@ class _Recording:
         unique.free(self._transaction, self._freed)
         if self._limited:
             self._give_back()
-        return answers
 
     def _give_back(self) -> None:
         """Count the holds of keys that have ended, and find a place for what waits again."""

@@ -28,10 +28,11 @@ from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import Job, UniqueKey
 
-__all__ = ["HIGHEST", "JobRow", "ReadJob", "bounded", "read_job", "readable"]
+__all__ = ["HIGHEST", "JobRow", "ReadJob", "bounded", "read_due", "read_job", "readable"]
 
 T = TypeVar("T")
-JobRow = tuple[Any, ...]
+Row = tuple[Any, ...]
+JobRow = Row
 ReadJob = tuple[Job[bytes], str | None]
 
 _NO_HEADERS: Mapping[str, str] = {}
@@ -51,6 +52,43 @@ def readable(value: Any, decode: Callable[[Any], T], stand_in: T) -> T:
         return decode(value)
     except _UNREADABLE:
         return stand_in
+
+
+def read_due(row: Row, queue: str, priority: int, now: datetime) -> Job[bytes] | None:
+    """A job that is claimed now, from a row of claim_due; None: the whole row is needed."""
+    (_, job_id, name, max_attempts, timeout, headers, attempt, serial, due, made, payload, more) = (
+        row
+    )
+    if more or not (0 < attempt <= HIGHEST and 0 < serial <= HIGHEST):
+        return None
+    try:
+        run_at = moment(due)
+        created_at = run_at if made is None else moment(made)
+        carried = _NO_HEADERS if headers is None else read_headers(headers)
+    except _UNREADABLE:
+        return None
+    return Job(
+        id=job_id,
+        name=name,
+        queue=queue,
+        payload=payload,
+        priority=priority,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        headers=carried,
+        state=State.PROCESSING,
+        attempt=attempt,
+        stalls=0,
+        serial=serial,
+        run_at=run_at,
+        created_at=created_at,
+        updated_at=now,
+        finished_at=None,
+        error=None,
+        result=None,
+        progress=None,
+        cancel_requested=False,
+    )
 
 
 def read_job(row: JobRow) -> ReadJob:

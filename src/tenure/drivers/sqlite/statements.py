@@ -3,9 +3,10 @@
 Loads text and nothing else; it never puts a value into a statement.
 """
 
+import re
 from pathlib import Path
 
-__all__ = ["migrations", "statement"]
+__all__ = ["migrations", "repeated", "statement"]
 
 _HERE = Path(__file__).parent
 
@@ -15,6 +16,12 @@ def statement(name: str) -> str:
     text = (_HERE / "queries" / f"{name}.sql").read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
     return " ".join(line for line in lines if line and not line.startswith("--")).rstrip(";")
+
+
+def repeated(name: str, times: int) -> str:
+    """An INSERT of one row of VALUES, written out for so many rows."""
+    before, values, after = re.split(r"(?<=VALUES )(\(.*\))(?= ON CONFLICT)", statement(name))
+    return f"{before}{', '.join([values] * times)}{after}"
 
 
 def migrations() -> list[str]:
