@@ -77,7 +77,7 @@ class UniqueKey(Struct, frozen=True, kw_only=True):
     max_wait: float | None = None
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, gc=False, kw_only=True):
     """A job as it is handed to `enqueue`; already validated, its payload already encoded.
 
     Due at `at`, or `delay` seconds after the store's now, or now. `max_attempts` and `timeout`
@@ -101,7 +101,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     content: bytes | None = None
 
 
-class Job(Struct, Generic[P], frozen=True, kw_only=True):
+class Job(Struct, Generic[P], frozen=True, gc=False, kw_only=True):
     """One stored job, as it was at the moment of the read.
 
     Drivers deal in `Job[bytes]`; `Queue.get` and `Queue.list` give the decoded view. `attempt`
@@ -171,7 +171,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 # --- claims -------------------------------------------------------------------------------------
 
 
-class Hold(Struct, frozen=True):
+class Hold(Struct, frozen=True, gc=False):
     """Proof of one claim. A write is applied only where both parts are the current ones.
 
     `serial` counts the claims and reclaims of the job and is never given back or reset; `token`
@@ -183,7 +183,7 @@ class Hold(Struct, frozen=True):
     token: str
 
 
-class QueueLimit(Struct, frozen=True):
+class QueueLimit(Struct, frozen=True, gc=False):
     """A queue to claim from and how many jobs of it at most."""
 
     name: str
@@ -209,7 +209,7 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     again: bool = False
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Claim(Struct, frozen=True, gc=False, kw_only=True):
     """A job taken for one attempt. `attempt` and `stalls` are as of this claim.
 
     `damage` tells what of the stored record could not be read; the job then carries stand-ins and
