@@ -11,6 +11,12 @@ import pytest
 _LONGEST = 60.0  # seconds: what waits for ever fails instead
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Take what collecting has made out of each later look for garbage: it doubled many a test."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a coroutine test function; it must leave no task behind."""
