@@ -115,7 +115,7 @@ async def test_a_claim_half_that_cannot_free_a_key_has_taken_nothing(tmp_path: P
             "CREATE TRIGGER no BEFORE DELETE ON tenure_unique BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
         request = ClaimRequest(
-            token="t", queues=[QueueLimit("default", 9)], limit=9, worker="w", lease=30.0
+            token="t", queues=(QueueLimit("default", 9),), limit=9, worker="w", lease=30.0
         )
         answer = await driver.exchange([(held.hold, Completed())], request)
         assert answer.recorded == (Recorded.APPLIED,)
