@@ -67,7 +67,7 @@ chaos: $(VENV)/.dev ## kill workers and servers under load, and count every job;
 	done
 
 bench: $(VENV)/.dev ## measure; prints numbers, judges none
-	PYTHONPATH=. $(BIN)/python benchmarks/first.py $(ARGS)
+	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(if $(PEERS),--peers $(PEERS)) $(ARGS)
 
 format: $(VENV)/.dev ## rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)

@@ -1,0 +1,173 @@
+"""One process of a contestant: obeys the suite, one line of JSON at a time.
+
+    python -m benchmarks.peers.<name> client|worker '{"store": ..., "url": ..., ...}'
+
+A client answers each line with one. A worker says that it is ready, waits for one line, and runs
+until it is ended; it ends itself when the suite is gone. What a peer prints goes to standard error.
+Must never import anything but the standard library: it runs in each peer's environment.
+"""
+
+import asyncio
+import importlib.metadata
+import json
+import os
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from benchmarks.protocol.client import BlockingClient, Client
+from benchmarks.protocol.ledger import Ledger
+
+__all__ = ["Handlers", "Setting", "serve"]
+
+NAP = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the suite says at the start: where the store is, and what a worker is to be like.
+
+    `url` is the path of a file for SQLite. `durability` is what the store was set to, in the
+    suite's words.
+    """
+
+    store: str
+    url: str
+    durability: str
+    ledger: str
+    concurrency: int
+    traced: bool
+
+
+class Handlers:
+    """The work of the jobs: nothing, a wait of a millisecond, a look at the clock."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def nothing(self, payload: object) -> None:
+        self._ledger.began()
+        self._ledger.ended()
+
+    async def nap(self, payload: object) -> None:
+        self._ledger.began()
+        await asyncio.sleep(NAP)
+        self._ledger.ended()
+
+    async def delay(self, sent: int) -> None:
+        self._ledger.delayed(sent)
+        self._ledger.began()
+        self._ledger.ended()
+
+    def blocking_nothing(self, payload: object) -> None:
+        self._ledger.began()
+        self._ledger.ended()
+
+    def blocking_nap(self, payload: object) -> None:
+        self._ledger.began()
+        time.sleep(NAP)
+        self._ledger.ended()
+
+    def blocking_delay(self, sent: int) -> None:
+        self._ledger.delayed(sent)
+        self._ledger.began()
+        self._ledger.ended()
+
+
+Make = Callable[[Setting], Client | BlockingClient]
+# Sets all up, calls its last argument, which returns when the suite says so, and then runs.
+Work = Callable[[Setting, Handlers, Callable[[], None]], None]
+
+
+def serve(*, package: str, client: Make, work: Work) -> None:
+    """What an adapter ends with; `package` is the distribution whose version is told."""
+    role, text = sys.argv[1:]
+    setting = Setting(**json.loads(text))
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    ledger = Ledger(setting.ledger)
+    if role == "client":
+        asyncio.run(_obey(client(setting), ledger, answers, importlib.metadata.version(package)))
+        return
+    if setting.traced and setting.store == "sqlite":
+        _trace(ledger)
+    work(setting, Handlers(ledger), lambda: _wait_for_start(answers))
+
+
+# --- a client -----------------------------------------------------------------------------------
+
+
+async def _obey(
+    client: Client | BlockingClient, ledger: Ledger, answers: TextIO, version: str
+) -> None:
+    if isinstance(client, Client):
+        await client.open()
+    else:
+        client.open()
+    _say(answers, {"version": version, "bulk": client.bulk})
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        _say(answers, await _done(client, ledger, **json.loads(line)))
+    # The store is thrown away, and nobody waits for the goodbyes of a peer.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+async def _done(
+    client: Client | BlockingClient, ledger: Ledger, do: str, **arguments: Any
+) -> dict[str, object]:
+    match do:
+        case "count":
+            count = await client.count() if isinstance(client, Client) else client.count()
+            return {"unfinished": count.unfinished, "finished": count.finished}
+        case "offer":
+            jobs, seconds = await client.offer(**arguments)
+            return {"jobs": jobs, "seconds": seconds}
+        case "pick_ups":
+            await client.pick_ups(ledger, **arguments)
+            return {}
+        case "one_by_one" | "abreast" | "in_bulk":
+            return {"seconds": await getattr(client, do)(**arguments)}
+        case _:
+            raise ValueError(f"nobody knows how to do {do!r}")
+
+
+# --- a worker -----------------------------------------------------------------------------------
+
+
+def _wait_for_start(answers: TextIO) -> None:
+    _say(answers, {})
+    if not sys.stdin.readline():
+        os._exit(1)
+    threading.Thread(target=_end_with_the_suite, daemon=True).start()
+
+
+def _end_with_the_suite() -> None:
+    while os.read(0, 1):  # not through sys.stdin, whose lock would be missed at the end
+        pass
+    os._exit(1)
+
+
+def _trace(ledger: Ledger) -> None:
+    """Count the transactions of each connection that this process opens from now on."""
+    plain = sqlite3.connect
+
+    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = plain(*arguments, **options)
+
+        def stated(_: str) -> None:
+            if not connection.in_transaction:  # it begins one, or is one by itself
+                ledger.stated()
+
+        connection.set_trace_callback(stated)
+        return connection
+
+    sqlite3.connect = connect  # type: ignore[assignment]  # it passes on what it is given
+
+
+def _say(answers: TextIO, what: dict[str, object]) -> None:
+    print(json.dumps(what), file=answers, flush=True)
