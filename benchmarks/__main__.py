@@ -20,7 +20,7 @@ def report(chosen: Options, figures: Figures, suite: Suite) -> None:
     print(f"{chosen.rounds} rounds, at most {chosen.jobs:,} jobs; median (min-max)")
     print(*figures.markdown(), sep="\n")
     print("\n| who | version | set |\n|---|---|---|")
-    for who, version in suite.contestants().items():
+    for who, version in suite.contestants.items():
         print(f"| {who} | {version} | {suite.settings[who]} |")
     for trouble in suite.troubles:
         print(f"\nNot measured: {trouble.who} on {trouble.store}: {trouble.what}")
@@ -29,7 +29,7 @@ def report(chosen: Options, figures: Figures, suite: Suite) -> None:
 def as_json(chosen: Options, figures: Figures, suite: Suite) -> dict[str, object]:
     return {
         "conditions": conditions(suite.versions),
-        "contestants": suite.contestants(),
+        "contestants": suite.contestants,
         "settings": suite.settings,
         "jobs": chosen.jobs,
         "rounds": chosen.rounds,

@@ -4,12 +4,13 @@ What an adapter needs stands in its header, as of a script with inline metadata 
 pinned packages, and in the table `bench`
 
 - `package`: the distribution whose version is printed; `module`: what to import, if not that;
-- `stores`: the kinds of store that it works on;
+- `stores`: the kinds of store that it works on, or, where it has one setting only, a store's name;
 - `settings`: what was set to something else than its default, in a few words;
 - `slots`: where the concurrency is not free: the one it is run with;
 - `handlers`: "async", or "threads" or "processes" where handlers block.
 """
 
+import platform
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Contestant", "Unavailable", "contestants", "header", "prepare"]
+__all__ = ["Contestant", "Unavailable", "contestants", "header", "prepare", "version"]
 
 PEERS = Path(__file__).parent / "peers"
 ROOT = Path(__file__).parents[1]
@@ -48,7 +49,9 @@ class Contestant:
 
     @property
     def label(self) -> str:
-        return self.name if self.slots is None else f"{self.name}, {self.slots} slots"
+        if self.slots is None:
+            return self.name
+        return f"{self.name}, {self.slots} slot{'s' if self.slots > 1 else ''}"
 
 
 def header(text: str) -> dict[str, Any]:
@@ -100,6 +103,19 @@ def prepare(contestant: Contestant, folder: Path) -> Path:
     _run(python, *install, *contestant.dependencies)
     made.write_text(wanted, encoding="utf-8")
     return python
+
+
+def version(contestant: Contestant, python: Path) -> str:
+    """The version that is installed, and that of its Python where it is not the suite's."""
+    program = (
+        "import importlib.metadata, platform; "
+        f"print(importlib.metadata.version({contestant.package!r}), platform.python_version())"
+    )
+    done = subprocess.run([python, "-c", program], check=True, capture_output=True, text=True)
+    package, interpreter = done.stdout.split()
+    if interpreter == platform.python_version():
+        return package
+    return f"{package} (Python {interpreter})"
 
 
 def _base(contestant: Contestant) -> str:

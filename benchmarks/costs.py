@@ -95,7 +95,6 @@ def costs(contest: Contest) -> Iterator[Value]:
     """One crowd after the other, each beside an empty store of its own."""
     if contest.who.name != OURS:
         return  # the operations are tenure's
-    contest.version = tenure.__version__
     for crowd in CROWDS:
         jobs = max(FEW, int(contest.options.crowd * crowd.share))
         print(

@@ -221,10 +221,14 @@ def _percentiles(measure: str, delays: list[float], *, compared: bool = True) ->
 def idle(contest: Contest) -> Iterator[Value]:
     """A worker with nothing to do: its CPU time, memory, and what it asks of the store."""
     seconds = contest.options.idle
-    with contest.stage() as stage, stage.worker(contest.options.slots, traced=True) as worker:
-        with stage.client() as client:
-            worker.start()
-            client.ask("pick_ups", samples=1)
+    with (
+        contest.stage() as stage,
+        stage.client() as client,
+        stage.worker(contest.options.slots, traced=True) as worker,
+    ):
+        worker.start()
+        client.ask("pick_ups", samples=1)
+        client.end(0)
         time.sleep(_SETTLE)
 
         cpu, asked = _cpu([worker]), _asked(stage, seconds)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchmarks.contestants import ROOT
-from benchmarks.protocol.serving import Setting
+from benchmarks.protocol.client import Setting
 
 __all__ = ["Broken", "ClientProcess", "WorkerProcess", "client", "worker"]
 
@@ -24,7 +24,11 @@ _TAIL = 1500  # characters of what a process printed that are told
 
 
 class Broken(Exception):
-    """A process ended, or did not answer in time."""
+    """A process ended, or did not answer in time; `printed` is the end of what it said."""
+
+    def __init__(self, what: str, printed: str) -> None:
+        super().__init__(what)
+        self.printed = printed
 
 
 class _Process:
@@ -88,7 +92,8 @@ class _Process:
 
     def broken(self, how: str) -> Broken:
         text = self._log.read_text("utf-8", "replace").strip()
-        return Broken(f"{self._what} {how}: {text[-_TAIL:] or 'it printed nothing'}")
+        last = text.splitlines()[-1] if text else "it printed nothing"
+        return Broken(f"{self._what} {how}: {last.strip()}", text[-_TAIL:])
 
     @property
     def alive(self) -> bool:

@@ -13,8 +13,8 @@ from benchmarks import processes
 from benchmarks.contestants import Contestant
 from benchmarks.options import Options
 from benchmarks.processes import ClientProcess, WorkerProcess
+from benchmarks.protocol.client import Setting
 from benchmarks.protocol.ledger import Ledger
-from benchmarks.protocol.serving import Setting
 from benchmarks.stores import Place, Store
 
 __all__ = ["Contest", "Stage"]
@@ -34,8 +34,7 @@ class Stage:
     def client(self) -> Generator[ClientProcess]:
         """A client that has opened the store."""
         with processes.client(*self._arguments(1, traced=False)) as client:
-            answer = client.hear()
-            self.contest.version, self.contest.bulk = answer["version"], answer["bulk"]
+            self.contest.bulk = client.hear()["bulk"]
             yield client
 
     def worker(
@@ -73,7 +72,6 @@ class Contest:
     store: Store
     place: Place
     options: Options
-    version: str = ""
     bulk: bool = True
     jobs: dict[str, int] = field(default_factory=dict[str, int])
     rates: dict[str, float] = field(default_factory=dict[str, float])

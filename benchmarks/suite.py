@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks import measures
-from benchmarks.contestants import Contestant, Unavailable, contestants, prepare
+from benchmarks.contestants import Contestant, Unavailable, contestants, prepare, version
 from benchmarks.costs import costs
 from benchmarks.figures import OURS, REFERENCE, Figures, Row
 from benchmarks.measures import Value
@@ -42,9 +42,9 @@ class Suite:
     def __init__(self, chosen: Options, figures: Figures) -> None:
         self._chosen = chosen
         self._figures = figures
-        self._contests: list[Contest] = []
         self._references: dict[str, list[float]] = {}  # of this round, by store
         self.troubles: list[Trouble] = []
+        self.contestants: dict[str, str] = {}  # who takes part, and in which version
         self.versions: dict[str, str] = {}
         self.settings: dict[str, str] = {}
 
@@ -54,7 +54,7 @@ class Suite:
             self.versions |= {
                 words[0]: words[1] for words in (p.version.split() for p in places.values())
             }
-            contests = self._contests = [*self._enter(places)]
+            contests = [*self._enter(places)]
             for number in range(self._chosen.rounds):
                 self._references = {}
                 for store in self._chosen.store:
@@ -72,7 +72,9 @@ class Suite:
         known = contestants()
         for name in (OURS, *self._chosen.peers):
             who = known[name]
-            stores = [store for store in self._chosen.store if store.kind in who.stores]
+            stores = [
+                store for store in self._chosen.store if {store.kind, store.name} & {*who.stores}
+            ]
             if not stores:
                 continue
             try:
@@ -80,6 +82,7 @@ class Suite:
             except Unavailable as error:
                 self._trouble(who, "all", str(error), wrong=False)
                 continue
+            self.contestants[who.name] = version(who, python)
             self.settings[who.name] = who.settings
             for store in stores:
                 yield Contest(
@@ -89,10 +92,6 @@ class Suite:
                     place=places[store.name],
                     options=self._chosen,
                 )
-
-    def contestants(self) -> dict[str, str]:
-        """Who took part, and in which version."""
-        return {contest.who.name: contest.version for contest in self._contests}
 
     # --- one round on one store -----------------------------------------------------------------
 
@@ -126,6 +125,7 @@ class Suite:
                 self._add(store.name, store.durability, value, contest.who.label)
         except (Broken, Mismatch) as error:
             contest.broken = str(error)
+            self._say(f"\n{error.printed}" if isinstance(error, Broken) else "")
             wrong = isinstance(error, Mismatch)
             self._trouble(contest.who, contest.store.name, contest.broken, wrong=wrong)
         self._say(".")
@@ -142,7 +142,7 @@ class Suite:
             return
         for contest in {each.who.name: each for each in contests}.values():
             for value in measures.imports(contest):
-                self._add("no store", "none", value, contest.who.label)
+                self._add("no store", "none", value, contest.who.name)
 
     def _add(self, store: str, durability: str, value: Value, who: str) -> None:
         row = Row(

@@ -22,8 +22,8 @@ from typing import Any
 from arq import Worker, create_pool, func
 from arq.connections import RedisSettings
 
-from benchmarks.protocol.client import Client, Count
-from benchmarks.protocol.serving import Handlers, Setting, serve
+from benchmarks.protocol.client import Client, Count, Setting
+from benchmarks.protocol.serving import Handlers, serve
 
 
 class ArqClient(Client):
@@ -55,8 +55,8 @@ def work(setting: Setting, handlers: Handlers, start: Callable[[], None]) -> Non
     asyncio.set_event_loop(asyncio.new_event_loop())
     worker = Worker(
         [
-            func(taking_a_context(getattr(handlers, name)), name=name, keep_result=0)
-            for name in ("nothing", "nap", "delay")
+            func(taking_a_context(handler), name=name, keep_result=0)
+            for name, handler in handlers.items()
         ],
         redis_settings=RedisSettings.from_dsn(setting.url),
         max_jobs=setting.concurrency,
@@ -69,4 +69,4 @@ def work(setting: Setting, handlers: Handlers, start: Callable[[], None]) -> Non
 
 
 if __name__ == "__main__":
-    serve(package="arq", client=ArqClient, work=work)
+    serve(client=ArqClient, work=work)

@@ -19,8 +19,8 @@ from typing import Any
 
 from saq import Queue, Worker
 
-from benchmarks.protocol.client import Client, Count
-from benchmarks.protocol.serving import Handlers, Setting, serve
+from benchmarks.protocol.client import Client, Count, Setting
+from benchmarks.protocol.serving import Handlers, serve
 
 
 def connect(setting: Setting) -> Queue:
@@ -56,8 +56,7 @@ def taking_a_context(handler: Callable[[Any], Any]) -> Callable[..., Any]:
 async def run(setting: Setting, handlers: Handlers, start: Callable[[], None]) -> None:
     queue = connect(setting)
     await queue.connect()
-    names = ("nothing", "nap", "delay")
-    functions = [(name, taking_a_context(getattr(handlers, name))) for name in names]
+    functions = [(name, taking_a_context(handler)) for name, handler in handlers.items()]
     worker = Worker(queue, functions, concurrency=setting.concurrency)
     start()
     await worker.start()
@@ -68,4 +67,4 @@ def work(setting: Setting, handlers: Handlers, start: Callable[[], None]) -> Non
 
 
 if __name__ == "__main__":
-    serve(package="saq", client=SaqClient, work=work)
+    serve(client=SaqClient, work=work)

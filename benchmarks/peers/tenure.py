@@ -17,8 +17,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 import tenure
-from benchmarks.protocol.client import Client, Count
-from benchmarks.protocol.serving import Handlers, Setting, serve
+from benchmarks.protocol.client import Client, Count, Setting
+from benchmarks.protocol.serving import Handlers, serve
 
 
 def connect(setting: Setting) -> tenure.Queue:
@@ -53,8 +53,8 @@ async def run(setting: Setting, handlers: Handlers, start: Callable[[], None]) -
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with connect(setting) as queue:
         worker = tenure.Worker(queue, concurrency=setting.concurrency)
-        for name in ("nothing", "nap", "delay"):
-            worker.register(name, getattr(handlers, name))
+        for name, handler in handlers.items():
+            worker.register(name, handler)
         start()
         async with worker.run() as handle:
             await ended.wait()
@@ -68,4 +68,4 @@ def work(setting: Setting, handlers: Handlers, start: Callable[[], None]) -> Non
 
 
 if __name__ == "__main__":
-    serve(package="tenure", client=TenureClient, work=work)
+    serve(client=TenureClient, work=work)

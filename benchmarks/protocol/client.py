@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.protocol.ledger import Ledger
 
-__all__ = ["ABREAST", "PAYLOAD", "BlockingClient", "Client", "Count"]
+__all__ = ["ABREAST", "PAYLOAD", "BlockingClient", "Client", "Count", "Setting"]
 
 ABREAST = 50
 PAYLOAD = {
@@ -29,6 +29,22 @@ _LOOK = 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the suite says at the start: where the store is, and what a worker is to be like.
+
+    `url` is the path of a file for SQLite. `durability` is what the store was set to, in the
+    suite's words.
+    """
+
+    store: str
+    url: str
+    durability: str
+    ledger: str
+    concurrency: int
+    traced: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Count:
     """The jobs in the store: not yet ended, and ended well (None where it keeps no such thing)."""
 
@@ -40,6 +56,10 @@ class Client(ABC):
     """The dispatching side of a peer, on an event loop. Handlers: `nothing`, `nap`, `delay`."""
 
     bulk = True  # whether `dispatch_many` is the peer's own
+
+    @abstractmethod
+    def __init__(self, setting: Setting) -> None:
+        """Keep what `open` needs; there is no event loop yet."""
 
     @abstractmethod
     async def open(self) -> None:
@@ -114,6 +134,10 @@ class BlockingClient(ABC):
     """The dispatching side of a peer whose calls block."""
 
     bulk = True
+
+    @abstractmethod
+    def __init__(self, setting: Setting) -> None:
+        """See `Client`."""
 
     @abstractmethod
     def open(self) -> None:

@@ -8,18 +8,16 @@ Must never import anything but the standard library: it runs in each peer's envi
 """
 
 import asyncio
-import importlib.metadata
 import json
 import os
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from benchmarks.protocol.client import BlockingClient, Client
+from benchmarks.protocol.client import BlockingClient, Client, Setting
 from benchmarks.protocol.ledger import Ledger
 
 __all__ = ["Handlers", "Setting", "serve"]
@@ -27,88 +25,78 @@ __all__ = ["Handlers", "Setting", "serve"]
 NAP = 0.001
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What the suite says at the start: where the store is, and what a worker is to be like.
-
-    `url` is the path of a file for SQLite. `durability` is what the store was set to, in the
-    suite's words.
-    """
-
-    store: str
-    url: str
-    durability: str
-    ledger: str
-    concurrency: int
-    traced: bool
+Handlers = Mapping[str, Callable[[Any], Any]]
 
 
-class Handlers:
+def on_a_loop(ledger: Ledger) -> Handlers:
     """The work of the jobs: nothing, a wait of a millisecond, a look at the clock."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    async def nothing(payload: object) -> None:
+        ledger.began()
+        ledger.ended()
 
-    async def nothing(self, payload: object) -> None:
-        self._ledger.began()
-        self._ledger.ended()
-
-    async def nap(self, payload: object) -> None:
-        self._ledger.began()
+    async def nap(payload: object) -> None:
+        ledger.began()
         await asyncio.sleep(NAP)
-        self._ledger.ended()
+        ledger.ended()
 
-    async def delay(self, sent: int) -> None:
-        self._ledger.delayed(sent)
-        self._ledger.began()
-        self._ledger.ended()
+    async def delay(sent: int) -> None:
+        ledger.delayed(sent)
+        ledger.began()
+        ledger.ended()
 
-    def blocking_nothing(self, payload: object) -> None:
-        self._ledger.began()
-        self._ledger.ended()
+    return {"nothing": nothing, "nap": nap, "delay": delay}
 
-    def blocking_nap(self, payload: object) -> None:
-        self._ledger.began()
+
+def blocking(ledger: Ledger) -> Handlers:
+    """The same, for peers whose handlers block."""
+
+    def nothing(payload: object) -> None:
+        ledger.began()
+        ledger.ended()
+
+    def nap(payload: object) -> None:
+        ledger.began()
         time.sleep(NAP)
-        self._ledger.ended()
+        ledger.ended()
 
-    def blocking_delay(self, sent: int) -> None:
-        self._ledger.delayed(sent)
-        self._ledger.began()
-        self._ledger.ended()
+    def delay(sent: int) -> None:
+        ledger.delayed(sent)
+        ledger.began()
+        ledger.ended()
+
+    return {"nothing": nothing, "nap": nap, "delay": delay}
 
 
-Make = Callable[[Setting], Client | BlockingClient]
 # Sets all up, calls its last argument, which returns when the suite says so, and then runs.
 Work = Callable[[Setting, Handlers, Callable[[], None]], None]
 
 
-def serve(*, package: str, client: Make, work: Work) -> None:
-    """What an adapter ends with; `package` is the distribution whose version is told."""
+def serve(*, client: type[Client] | type[BlockingClient], work: Work) -> None:
+    """What an adapter ends with. Whose client blocks is given handlers that block."""
     role, text = sys.argv[1:]
     setting = Setting(**json.loads(text))
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     ledger = Ledger(setting.ledger)
     if role == "client":
-        asyncio.run(_obey(client(setting), ledger, answers, importlib.metadata.version(package)))
+        asyncio.run(_obey(client(setting), ledger, answers))
         return
     if setting.traced and setting.store == "sqlite":
         _trace(ledger)
-    work(setting, Handlers(ledger), lambda: _wait_for_start(answers))
+    handlers = blocking(ledger) if issubclass(client, BlockingClient) else on_a_loop(ledger)
+    work(setting, handlers, lambda: _wait_for_start(answers))
 
 
 # --- a client -----------------------------------------------------------------------------------
 
 
-async def _obey(
-    client: Client | BlockingClient, ledger: Ledger, answers: TextIO, version: str
-) -> None:
+async def _obey(client: Client | BlockingClient, ledger: Ledger, answers: TextIO) -> None:
     if isinstance(client, Client):
         await client.open()
     else:
         client.open()
-    _say(answers, {"version": version, "bulk": client.bulk})
+    _say(answers, {"bulk": client.bulk})
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         _say(answers, await _done(client, ledger, **json.loads(line)))
