@@ -66,7 +66,7 @@ chaos: $(VENV)/.dev ## kill workers and servers under load, and count every job;
 		[ $$store = sqlite ] || $(BIN)/python -m chaos.kill_server --store $$store || exit 1; \
 	done
 
-bench: $(VENV)/.dev ## measure; prints numbers, judges none
+bench: $(VENV)/.dev ## measure, judge nothing; STORE=redis: there alone; PEERS=arq,saq or all: beside these
 	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(if $(PEERS),--peers $(PEERS)) $(ARGS)
 
 format: $(VENV)/.dev ## rewrite the code as `make check` wants it

@@ -7,7 +7,7 @@
 # stores = ["redis"]
 # slots = 2
 # handlers = "processes"
-# settings = "2 processes, prefetch multiplier 64, no results, gossip, mingle, heartbeat; hiredis"
+# settings = "2 processes, prefetch multiplier 64; without results, gossip, mingle; hiredis"
 # ///
 """celery: the oldest queue of Python, with processes, here on Redis.
 

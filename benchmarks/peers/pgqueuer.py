@@ -4,13 +4,14 @@
 # [tool.bench]
 # package = "pgqueuer"
 # stores = ["postgres"]
-# settings = "batch_size half the concurrency; asyncpg, a pool of 4 to 10 for dispatches"
+# settings = "batch_size = concurrency, tasks unbounded; asyncpg, a pool of 4 to 10 for dispatches"
 # ///
 """pgqueuer: an asyncio queue on PostgreSQL, through asyncpg.
 
-A batch may be no more than half of what runs at once, and is that. A worker has one connection, as
-in its guide. Finished jobs move to a log that it sums up by itself, so the store counts what is
-left.
+Batches are as large as the concurrency that is measured, and what runs at once is not bounded,
+which is its default: with `max_concurrent_tasks` at that concurrency it drains half as fast. A worker has
+one connection, as in its guide. Finished jobs move to a log that it sums up by itself, so the store
+counts what is left.
 """
 
 import asyncio
@@ -62,8 +63,7 @@ async def run(setting: Setting, handlers: Handlers, start: Callable[[], None]) -
     for name, handler in handlers.items():
         queue.entrypoint(name)(taking_a_job(handler))
     start()
-    half = max(1, setting.concurrency // 2)
-    await queue.run(batch_size=half, max_concurrent_tasks=2 * half)
+    await queue.run(batch_size=setting.concurrency)
 
 
 def work(setting: Setting, handlers: Handlers, start: Callable[[], None]) -> None:

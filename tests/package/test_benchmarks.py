@@ -67,6 +67,16 @@ def test_the_protocol_needs_nothing_but_python(path: Path) -> None:
     assert tops <= sys.stdlib_module_names | {"benchmarks"}
 
 
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.stem)
+def test_the_page_lists_every_peer_with_its_version_and_settings(path: Path) -> None:
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    data = header(path.read_text(encoding="utf-8"))
+    if path.stem != OURS:
+        version = data["dependencies"][0].partition("==")[2]
+        assert f"\n| {path.stem} | {version} |" in page
+        assert f"| {data['tool']['bench']['settings']} |\n" in page
+
+
 def test_tenure_comes_first_and_runs_in_the_environment_of_the_suite(tmp_path: Path) -> None:
     first = next(iter(contestants().values()))
     assert first.name == OURS
