@@ -10,25 +10,24 @@ from benchmarks.figures import OURS
 from benchmarks.measures import Value, drain
 from benchmarks.stage import Contest
 
-__all__ = ["limits"]
+__all__ = ["raw_limit"]
 
 
-def limits(contest: Contest) -> Iterator[Value]:
-    """For each concurrency the limit with batches as large, and the share of it."""
+def raw_limit(contest: Contest, slots: int) -> Iterator[Value]:
+    """The limit with batches as large as the concurrency, and the share of it."""
     if contest.who.name != OURS:
         return  # the statements are tenure's
-    for slots in contest.options.concurrency:
-        if f"drain {slots}" not in contest.rates:
-            list(drain(contest, "nothing", slots, 1))
-        limit = _limit(contest, slots)
-        share = 100 * contest.rates[f"drain {slots}"] / limit
-        yield Value(
-            measure=f"drain of no-op jobs, concurrency {slots}",
-            who=f"raw limit, batches of {slots}",
-            value=limit,
-            unit="jobs/s",
-        )
-        yield Value(measure=f"share of the raw limit, concurrency {slots}", value=share, unit="%")
+    if f"drain {slots}" not in contest.rates:
+        list(drain(contest, "nothing", slots, 1))
+    limit = _limit(contest, slots)
+    share = 100 * contest.rates[f"drain {slots}"] / limit
+    yield Value(
+        measure=f"drain of no-op jobs, concurrency {slots}",
+        who=f"raw limit, batches of {slots}",
+        value=limit,
+        unit="jobs/s",
+    )
+    yield Value(measure=f"share of the raw limit, concurrency {slots}", value=share, unit="%")
 
 
 def _limit(contest: Contest, batch: int) -> float:

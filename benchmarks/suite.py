@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from benchmarks import measures
@@ -17,7 +18,7 @@ from benchmarks.figures import OURS, REFERENCE, Figures, Row
 from benchmarks.measures import Value
 from benchmarks.options import Options
 from benchmarks.processes import Broken
-from benchmarks.raw_limits import limits
+from benchmarks.raw_limits import raw_limit
 from benchmarks.stage import Contest
 from benchmarks.stores import Mismatch, Place
 
@@ -103,15 +104,19 @@ class Suite:
 
     def _measures(self) -> Iterator[Measure]:
         chosen = self._chosen
-        if "drain" in chosen.only:
-            for handler in measures.HANDLERS:
-                for slots in chosen.concurrency:
-                    yield _draining(chosen, handler, slots, 1)
-                for workers in chosen.processes:
-                    if workers > 1:
-                        yield _draining(chosen, handler, chosen.slots, workers)
-        if "raw" in chosen.only:
-            yield limits
+        draining = "drain" in chosen.only
+        for slots in chosen.concurrency:
+            if draining:
+                yield _draining(chosen, "nothing", slots, 1)
+            if "raw" in chosen.only:  # right after the drain that it is compared with
+                yield partial(raw_limit, slots=slots)
+        if draining:
+            for slots in chosen.concurrency:
+                yield _draining(chosen, "nap", slots, 1)
+            for workers in chosen.processes:
+                if workers > 1:
+                    yield _draining(chosen, "nothing", chosen.slots, workers)
+                    yield _draining(chosen, "nap", chosen.slots, workers)
         for name in ("dispatch", "pickup", "latency", "idle"):
             if name in chosen.only:
                 yield getattr(measures, name)

@@ -9,9 +9,9 @@
 """pgqueuer: an asyncio queue on PostgreSQL, through asyncpg.
 
 Batches are as large as the concurrency that is measured, and what runs at once is not bounded,
-which is its default: with `max_concurrent_tasks` at that concurrency it drains half as fast. A worker has
-one connection, as in its guide. Finished jobs move to a log that it sums up by itself, so the store
-counts what is left.
+which is its default: with `max_concurrent_tasks` at that concurrency it drains half as fast. A
+worker has one connection, as in its guide. Finished jobs move to a log that it sums up by itself,
+so the store counts what is left.
 """
 
 import asyncio
