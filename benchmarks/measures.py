@@ -3,15 +3,15 @@
 A value is believed only when the store and the ledger of the handlers agree; else `Mismatch`.
 """
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks import usage
 from benchmarks.figures import OURS, Unit, percentile
-from benchmarks.processes import ClientProcess, WorkerProcess
+from benchmarks.processes import ClientProcess, WorkerProcess, output
 from benchmarks.protocol.client import ABREAST
 from benchmarks.stage import Contest, Stage
 from benchmarks.stores import Mismatch
@@ -47,9 +47,13 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Drained:
-    """Jobs per second; seconds of CPU, and the peak of memory, of all workers."""
+    """Jobs per second; seconds of CPU, and the peak of memory, of all workers.
+
+    `pace` counts what handlers did alone, without what the store had to be told afterwards.
+    """
 
     rate: float
+    pace: float
     cpu: float
     memory: float
 
@@ -77,7 +81,7 @@ def _enough(contest: Contest, handler: str, concurrency: int) -> int:
     if handler not in contest.jobs:
         most = contest.options.jobs
         trial = _drain(contest, handler, concurrency, 1, min(most, _TRIAL))
-        contest.jobs[handler] = max(min(most, _FEWEST), min(most, int(_AIM * trial.rate)))
+        contest.jobs[handler] = max(min(most, _FEWEST), min(most, int(_AIM * trial.pace)))
     return contest.jobs[handler]
 
 
@@ -90,7 +94,9 @@ def _drain(contest: Contest, handler: str, concurrency: int, workers: int, jobs:
         before = _cpu(working)
         for worker in working:
             worker.start()
-        _wait(stage, working, lambda: stage.ledger.standing().jobs >= jobs)
+        if not _holds(stage, working, lambda: stage.ledger.standing().jobs >= jobs):
+            handled = stage.ledger.standing().jobs
+            raise working[0].broken(f"handled {handled} of {jobs} jobs and was not done in time")
         ended = _emptied(stage, client, working, jobs)
         cpu, memory = _cpu(working) - before, 0.0
         if usage.KNOWN:
@@ -102,7 +108,12 @@ def _drain(contest: Contest, handler: str, concurrency: int, workers: int, jobs:
             raise Mismatch(f"{jobs} dispatched, {done.jobs} handled")
         if ours and any(codes):
             raise working[0].broken(f"ended with {codes}")
-    return Drained(rate=1e9 * jobs / (ended - done.first), cpu=cpu, memory=memory)
+    return Drained(
+        rate=1e9 * jobs / (ended - done.first),
+        pace=1e9 * jobs / max(1, done.last - done.first),
+        cpu=cpu,
+        memory=memory,
+    )
 
 
 def _emptied(
@@ -122,19 +133,22 @@ def _emptied(
             raise Mismatch(f"{jobs} dispatched and handled, {finished} finished in the store")
         return True
 
-    _wait(stage, working, empty)
+    if not _holds(stage, working, empty):
+        raise Mismatch(f"{jobs} dispatched and handled, but some are not finished in the store")
     return ended
 
 
-def _wait(stage: Stage, working: Sequence[WorkerProcess], holds: Callable[[], bool]) -> None:
+def _holds(stage: Stage, working: Sequence[WorkerProcess], holds: Callable[[], bool]) -> bool:
+    """Wait until it holds, as long as there is patience; whether it does."""
     end = time.monotonic() + stage.contest.options.patience
     while not holds():
         for worker in working:
             if not worker.alive:
                 raise worker.broken("ended")
         if time.monotonic() > end:
-            raise Mismatch(f"not done in time: {stage.ledger.standing().jobs} jobs were handled")
+            return False
         time.sleep(_LOOK)
+    return True
 
 
 def _cpu(working: Sequence[WorkerProcess]) -> float:
@@ -201,7 +215,8 @@ def latency(contest: Contest) -> Iterator[Value]:
         client.ask("pick_ups", samples=_WARM)
         offered = client.ask("offer", rate=rate, seconds=contest.options.load)
         jobs = offered["jobs"] + _WARM
-        _wait(stage, [worker], lambda: stage.ledger.delays_count() >= jobs)
+        if not _holds(stage, [worker], lambda: stage.ledger.delays_count() >= jobs):
+            raise worker.broken(f"did not start {jobs} jobs in time")
         delays = stage.ledger.delays()[_WARM:]
     asked = offered["jobs"] / offered["seconds"]
     yield Value(measure="half load, asked for", value=rate, unit="jobs/s")
@@ -261,8 +276,7 @@ def imports(contest: Contest) -> Iterator[Value]:
     )
     times: list[float] = []
     for _ in range(_IMPORTS + 1):
-        done = subprocess.run(
-            [contest.python, "-P", "-c", program], check=True, capture_output=True, text=True
-        )
-        times.append(1000 * float(done.stdout))
+        command: list[str | Path] = [contest.python, "-P", "-c", program]
+        what = f"the import of {contest.who.module}"
+        times.append(1000 * float(output(what, command, contest.options.patience)))
     yield Value(measure="import", value=min(times[1:]), unit="ms")

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import IO, Any
 from benchmarks.contestants import ROOT
 from benchmarks.protocol.client import Setting
 
-__all__ = ["Broken", "ClientProcess", "WorkerProcess", "client", "worker"]
+__all__ = ["Broken", "ClientProcess", "WorkerProcess", "client", "output", "worker"]
 
 _TAIL = 1500  # characters of what a process printed that are told
 
@@ -91,9 +91,8 @@ class _Process:
         return answer
 
     def broken(self, how: str) -> Broken:
-        text = self._log.read_text("utf-8", "replace").strip()
-        last = text.splitlines()[-1] if text else "it printed nothing"
-        return Broken(f"{self._what} {how}: {last.strip()}", text[-_TAIL:])
+        text = self._log.read_text("utf-8", "replace")
+        return Broken(f"{self._what} {how}: {_last_line(text)}", text[-_TAIL:])
 
     @property
     def alive(self) -> bool:
@@ -160,6 +159,22 @@ def worker(
         yield process
     finally:
         process.end(0)
+
+
+def output(what: str, command: Sequence[str | Path], patience: float) -> str:
+    """What a program prints that ends by itself."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience)
+    except subprocess.TimeoutExpired:
+        raise Broken(f"{what} did not end in time", "") from None
+    if done.returncode:
+        raise Broken(f"{what} failed: {_last_line(done.stderr)}", done.stderr[-_TAIL:])
+    return done.stdout
+
+
+def _last_line(printed: str) -> str:
+    lines = printed.strip().splitlines()
+    return lines[-1].strip() if lines else "it printed nothing"
 
 
 def _environment() -> Mapping[str, str]:

@@ -1,13 +1,12 @@
 """How much of what its store can do tenure reaches: a drain beside the raw limit of that store."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 
-from benchmarks.contestants import ROOT
 from benchmarks.figures import OURS
 from benchmarks.measures import Value, drain
+from benchmarks.processes import output
 from benchmarks.stage import Contest
 
 __all__ = ["raw_limit"]
@@ -39,12 +38,5 @@ def _limit(contest: Contest, batch: int) -> float:
             "jobs": contest.options.jobs,
             "batch": batch,
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.raw", json.dumps(asked)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=contest.options.patience,
-            check=True,
-        )
-    return float(done.stdout)
+        command = [sys.executable, "-m", "benchmarks.raw", json.dumps(asked)]
+        return float(output("the raw limit", command, contest.options.patience))

@@ -124,15 +124,13 @@ class Suite:
     def _turn(self, contest: Contest, measure: Measure) -> None:
         if contest.broken:
             return
+        store = contest.store
         try:
             for value in measure(contest):
-                store = contest.store
                 self._add(store.name, store.durability, value, contest.who.label)
         except (Broken, Mismatch) as error:
             contest.broken = str(error)
-            self._say(f"\n{error.printed}" if isinstance(error, Broken) else "")
-            wrong = isinstance(error, Mismatch)
-            self._trouble(contest.who, contest.store.name, contest.broken, wrong=wrong)
+            self._fail(contest.who, store.name, error)
         self._say(".")
 
     def _refer(self, contest: Contest) -> None:
@@ -146,8 +144,11 @@ class Suite:
         if "imports" not in self._chosen.only:
             return
         for contest in {each.who.name: each for each in contests}.values():
-            for value in measures.imports(contest):
-                self._add("no store", "none", value, contest.who.name)
+            try:
+                for value in measures.imports(contest):
+                    self._add("no store", "none", value, contest.who.name)
+            except Broken as error:
+                self._fail(contest.who, "no store", error)
 
     def _add(self, store: str, durability: str, value: Value, who: str) -> None:
         row = Row(
@@ -167,6 +168,11 @@ class Suite:
                 value = Value(measure=REFERENCE, value=references[store.name], unit="writes/s")
                 self._add(store.name, store.durability, value, "no queue")
         self._figures.close_round(references)
+
+    def _fail(self, who: Contestant, store: str, error: Broken | Mismatch) -> None:
+        if isinstance(error, Broken):
+            self._say(f"\n{error.printed}")
+        self._trouble(who, store, str(error), wrong=isinstance(error, Mismatch))
 
     def _trouble(self, who: Contestant, store: str, what: str, *, wrong: bool) -> None:
         self.troubles.append(Trouble(who=who.name, store=store, what=what, wrong=wrong))
