@@ -66,8 +66,8 @@ chaos: $(VENV)/.dev ## kill workers and servers under load, and count every job;
 		[ $$store = sqlite ] || $(BIN)/python -m chaos.kill_server --store $$store || exit 1; \
 	done
 
-bench: $(VENV)/.dev ## measure; prints numbers, judges none
-	PYTHONPATH=. $(BIN)/python benchmarks/first.py $(ARGS)
+bench: $(VENV)/.dev ## measure, judge nothing; STORE=redis: there alone; PEERS=arq,saq or all: beside these
+	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(if $(PEERS),--peers $(PEERS)) $(ARGS)
 
 format: $(VENV)/.dev ## rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)

@@ -1,6 +1,6 @@
 """A hundred thousand jobs through one worker process, none lost, none doubled.
 
-    python benchmarks/hundred_thousand.py [--jobs 100000] [--concurrency 64] [--store sqlite-full]
+    python -m benchmarks.hundred_thousand [--jobs 100000] [--concurrency 64] [--store sqlite-full]
 
 A ledger in the handler counts the starts of every job; the store is read back
 job by job. Exits with 1 when either of them disagrees with what was dispatched.
@@ -8,6 +8,7 @@ job by job. Exits with 1 when either of them disagrees with what was dispatched.
 
 import argparse
 import asyncio
+import sqlite3
 import sys
 import tempfile
 import time
@@ -15,10 +16,9 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from figures import conditions
-from stores import STORES
-
 import tenure
+from benchmarks.conditions import told
+from benchmarks.stores import STORES
 
 
 class Options(argparse.Namespace):
@@ -100,14 +100,17 @@ def _say(what: str, jobs: int, seconds: float) -> None:
 
 def main() -> int:
     chosen = options()
-    print(", ".join(f"{name} {value}" for name, value in conditions().items()))
+    print(told({"tenure": tenure.__version__, "SQLite": sqlite3.sqlite_version}))
     store = STORES[chosen.store]
     print(f"{store.name}, {store.durability}, concurrency {chosen.concurrency}")
     with (
         tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=chosen.folder) as folder,
         ExitStack() as stack,
     ):
-        problems = asyncio.run(run(chosen, store.open(stack).fresh(Path(folder))))
+        url = store.open(stack).fresh(Path(folder))
+        if store.kind == "sqlite":
+            url = f"sqlite:///{url}?synchronous={store.durability}"
+        problems = asyncio.run(run(chosen, url))
     for problem in problems:
         print(f"wrong: {problem}", file=sys.stderr)
     if not problems:

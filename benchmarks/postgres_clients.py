@@ -1,6 +1,6 @@
 """Which client library the PostgreSQL driver should use: the same statements through both.
 
-    PYTHONPATH=. python benchmarks/postgres_clients.py [--seconds 2] [--rounds 3]
+    python -m benchmarks.postgres_clients [--seconds 2] [--rounds 3]
 
 One connection each, prepared statements, a server of our own with the disk waited for. *claim +
 record* is the driver's own statement: it settles 64 jobs and takes the next 64.
@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import asyncpg
 import psycopg
-from stores import PAYLOAD
 
 import tenure
+from benchmarks.protocol.client import PAYLOAD
 from tenure.clock import SystemClock
 from tenure.driver import RecordItem
 from tenure.drivers.postgres import PostgresDriver, record
