@@ -6,7 +6,8 @@ a server keeps each one under its digest.
 
 *Constants.* A server runs the whole text for each call, and there a function costs as much as the
 locals that it captures: with the constants among them, making the functions took half of the time
-of a dispatch of one job. So they are written into the places that name them.
+of a dispatch of one job. So they, and the names of keys, are written into the places that name
+them; a script that writes to a key for each job of a batch asks for it once (`batch_of`).
 
 *Keys.* All keys of a store share the hash tag `{namespace}`, and so one slot: every script may
 touch any of them, on a single server and in a cluster. Which ones it touches depends on what it
@@ -31,11 +32,12 @@ SCHEMA_VERSION = 1
 _HERE = Path(__file__).parent / "lua"
 _USES = "-- uses:"
 
-# "local FIRST, SECOND = 1, 'text'", with nothing but literals on the right.
-_LITERAL = r"(?:\d[\de]*|'[^'\\]*')"
+# "local FIRST, SECOND = 1, base .. 'jobs'": literals and names of keys alone on the right.
+_LITERAL = r"(?:\d[\de]*|(?:base \.\. )?'[^'\\]*')"
 _CONSTANTS = re.compile(
     rf"^local ([A-Z][A-Z_]*(?:, [A-Z][A-Z_]*)*) = ({_LITERAL}(?:, {_LITERAL})*)(?: --.*)?$", re.M
 )
+_NAME = re.compile(r"\b[A-Z][A-Z_]*\b")
 
 
 class Script(Struct, frozen=True):
@@ -74,11 +76,9 @@ def script(name: str) -> Script:
 def _inlined(text: str) -> str:
     """Put constants in the places of their names."""
     values = {
-        name: value
+        name: f"({value})" if value.startswith("base") else value
         for names, literals in _CONSTANTS.findall(text)
         for name, value in zip(names.split(", "), literals.split(", "), strict=True)
     }
-    if not values:
-        return text
-    named = re.compile(rf"\b(?:{'|'.join(values)})\b")
-    return named.sub(lambda found: values[found[0]], _CONSTANTS.sub("", text))
+    without = _CONSTANTS.sub("", text)
+    return _NAME.sub(lambda found: values.get(found[0], found[0]), without)

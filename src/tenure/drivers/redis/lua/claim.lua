@@ -1,4 +1,4 @@
 -- Takes due jobs. In and out: parts/taking.lua, from ARGV[2] on.
--- uses: store, changing, limits, lanes, freeing, unique, showing, taking
+-- uses: store, marks, places, limits, lanes, freeing, unique, showing, taking
 
 return take(2)

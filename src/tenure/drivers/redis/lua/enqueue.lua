@@ -2,7 +2,7 @@
 -- In: how many groups; for each how many jobs, and these as parts/storing.lua takes them.
 -- Out: one answer a job, over all groups, as parts/storing.lua gives them.
 -- Why groups: calls that arrive together share one round trip, and are answered each by itself.
--- uses: store, limits, lanes, unique, storing
+-- uses: store, marks, places, limits, lanes, unique, storing
 
 local groups, at = {}, 3
 for _ = 1, tonumber(ARGV[2]) do

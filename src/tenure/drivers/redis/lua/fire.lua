@@ -4,7 +4,7 @@
 -- Out: one number for each: 0 fired, 1 lost, 2 early.
 -- One by one: a tick sees what those before it have changed. A job that is known, or whose unique
 -- key is held, lets the instant pass all the same.
--- uses: store, limits, lanes, unique, storing, book
+-- uses: store, marks, places, limits, lanes, unique, storing, book
 
 local book, answers, jobs = {}, {}, {}
 

@@ -1,4 +1,4 @@
 -- Settles holds. In and out: parts/settling.lua, from ARGV[2] on.
--- uses: store, changing, limits, lanes, unique, history, settling
+-- uses: store, marks, places, changing, limits, lanes, unique, history, settling
 
 return (settle_all(2))

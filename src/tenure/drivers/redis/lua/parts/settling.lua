@@ -1,16 +1,16 @@
 -- settle_all(at): records outcomes. Shared by record and exchange.
 --
--- In, from ARGV[at] on: how many, then eight for each: id, serial, token, name of the outcome,
--- kind, delay or '', failure or result or '', what the history gets or ''.
+-- In, from ARGV[at] on: how many, then for each id, serial, token, name of the outcome, and where
+-- that is not 'completed' (without a result) four more: kind, delay or '', failure or result or '',
+-- what the history gets or ''.
 -- Out: one number for each (as in replies.py), and where in ARGV it ended.
 -- Implements outcomes.settle: the state, how many starts are given back, whether the row of stalls
 -- ends, whether the wish to cancel turns it into a cancellation.
 
-local WIDTH = 8
 local APPLIED, REPEATED, FENCED, UNKNOWN = 0, 1, 2, 3
 
 local KINDS = {
-    completed = { COMPLETED, 0, true, false },
+    [''] = { COMPLETED, 0, true, false }, -- completed
     returned = { COMPLETED, 0, true, false }, -- completed with a result
     failed = { FAILED, 0, true, false },
     unstarted_failed = { FAILED, 1, true, false },
@@ -27,7 +27,7 @@ local function settle(id, mark, outcome, kind, delay, content, how)
     if rule[4] and mark[CANCEL] == 1 then
         state, stalls_end = CANCELLED, true
     end
-    if kind == 'completed' or kind == 'returned' then
+    if kind == '' or kind == 'returned' then
         drop_extra(ERRORS, HAS_ERROR, id, mark)
         if kind == 'returned' then
             put_extra(RESULTS, HAS_RESULT, id, mark, content)
@@ -57,28 +57,108 @@ local function settle(id, mark, outcome, kind, delay, content, how)
     put_mark(id, mark)
 end
 
-local function settle_all(at)
-    local first, last = at + 1, at + WIDTH * tonumber(ARGV[at])
-    local ids, answers = {}, {}
-    for i = first, last, WIDTH do
-        ids[#ids + 1] = ARGV[i]
+-- --- the usual end -------------------------------------------------------------------------------
+
+-- What completing makes of a head; false where more is to be done than to write the mark.
+local function completed_head(head)
+    local f = head_fields(head)
+    if not f or f[1] ~= PROCESSING or f[3] % 4 ~= 0 or f[3] % 32 >= 8 then
+        return false
     end
-    local marks = read_marks(ids)
-    for n, id in ipairs(ids) do
-        local i, mark = first + WIDTH * (n - 1), marks[n]
-        local serial, token, outcome = tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
-        if not mark then
-            answers[n] = UNKNOWN
-        elseif held_by(mark, serial, token) then
-            settle(id, mark, outcome, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
-            answers[n] = APPLIED
-        elseif mark[SETTLED_SERIAL] == serial and mark[SETTLED_TOKEN] == token
-            and mark[SETTLED_OUTCOME] == outcome then
-            answers[n] = REPEATED
+    local token = struct.unpack('>Bc0', f[11])
+    return {
+        serial = int(f[9]), token = token,
+        head = packed_head(
+            COMPLETED, 0, f[3], NOW, 0, 0, f[7], 0, f[9], f[9], '', token, 'completed'
+        ),
+    }
+end
+
+-- Jobs that completed without a result, by what they have in common; and their writes.
+local completed, places = {}, {}
+local leases, marks -- made when there is the first, so that theirs is not the first write before
+
+local function place_of_kind(kind)
+    local _, queue = plain_kind(kind)
+    return queue and {
+        ended = batch_of('ZADD', ended_key(COMPLETED, queue)), queue = queue, number = 0, size = 0,
+    }
+end
+
+-- Complete the job, if nothing else is to be done for it; whether it did.
+local function completes(id, packed, serial, token)
+    local head, kind = pieces(packed)
+    if not head then
+        return false
+    elseif completed[head] == nil then
+        completed[head] = completed_head(head)
+    end
+    local done = completed[head]
+    if not done or done.serial ~= serial or done.token ~= token then
+        return false
+    end
+    local place = places[kind]
+    if not place then
+        leases, marks = batch_of('ZREM', LEASES), batch_of('HSET', MARKS)
+        place = place_of_kind(kind)
+        if not place then
+            return false
+        end
+        places[kind] = place
+    end
+    local member = string.sub(packed, 25, 40) .. id
+    leases[#leases + 1] = member
+    add(marks, id, NOW_PACKED .. string.sub(packed, 9, 52) .. done.head .. kind)
+    add(place.ended, NOW_TEXT, member)
+    place.number, place.size = place.number + 1, place.size + struct.unpack('>I4', packed, 41)
+    return true
+end
+
+local function count_completed()
+    for _, place in pairs(places) do
+        count(PROCESSING, place.queue, -place.number)
+        count(COMPLETED, place.queue, place.number)
+        weigh(place.queue, place.size)
+    end
+end
+
+-- --- all of them ---------------------------------------------------------------------------------
+
+local function settle_other(id, packed, i)
+    local mark, serial, token = packed and unpacked(packed), tonumber(ARGV[i + 1]), ARGV[i + 2]
+    local outcome = ARGV[i + 3]
+    if not mark then
+        return UNKNOWN
+    elseif held_by(mark, serial, token) then
+        if outcome == 'completed' then
+            settle(id, mark, outcome, '', '', '', '')
         else
-            answers[n] = FENCED
+            settle(id, mark, outcome, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
+        end
+        return APPLIED
+    elseif mark[SETTLED_SERIAL] == serial and mark[SETTLED_TOKEN] == token
+        and mark[SETTLED_OUTCOME] == outcome then
+        return REPEATED
+    end
+    return FENCED
+end
+
+local function settle_all(at)
+    local ids, firsts, answers, i = {}, {}, {}, at + 1
+    for n = 1, tonumber(ARGV[at]) do
+        ids[n], firsts[n] = ARGV[i], i
+        i = i + (ARGV[i + 3] == 'completed' and 4 or 8)
+    end
+    for n, packed in ipairs(read_all(MARKS, ids)) do
+        local id, first = ids[n], firsts[n]
+        local usual = packed and ARGV[first + 3] == 'completed'
+        if usual and completes(id, packed, ARGV[first + 1], ARGV[first + 2]) then
+            answers[n] = APPLIED
+        else
+            answers[n] = settle_other(id, packed, first)
         end
     end
+    count_completed()
     flush()
-    return answers, last + 1
+    return answers, i
 end

@@ -1,12 +1,17 @@
 -- store_groups(groups): stores new jobs, group by group; of each group all or none.
 --
--- A group is {first, last}: where in ARGV its jobs are, ten arguments each: id, name, queue,
--- priority, due time or '', delay, content, size of the payload, blob, and the mark's tail or ''.
+-- A group is {first, last}: where in ARGV its jobs are, five arguments each: id, when it is due
+-- ('' for now, '@' and the instant, '+' and the delay), then of its mark (parts/marks.lua) size and
+-- content, and the kind; blob.
 -- Out: the answer for each, over all groups: 0 for stored or known, 1 for an id that is known with
 -- other content, or the id of the job that holds its unique key.
 -- Shared by enqueue and fire. Reads everything first, then puts its writes; the caller flushes.
 
-local WIDTH = 10
+local WIDTH = 5
+
+local function content_of(i)
+    return string.sub(ARGV[i + 2], 5)
+end
 
 -- id -> the content it is known by. A damaged mark is some content, never the one given.
 local function known_ids(groups)
@@ -19,29 +24,28 @@ local function known_ids(groups)
     if #ids == 0 then
         return known
     end
-    local marks = read_marks(ids)
-    for n, id in ipairs(ids) do
-        if marks[n] ~= false then
-            known[id] = marks[n] and marks[n][CONTENT] or ''
+    for n, packed in ipairs(read_all(MARKS, ids)) do
+        local mark = packed and unpacked(packed)
+        if packed then
+            known[ids[n]] = mark and mark[CONTENT] or ''
         end
     end
     if call('EXISTS', GONE) == 1 then
-        for _, id in ipairs(ids) do
-            local entry = not known[id] and call('HGET', GONE, id)
-            if entry and tonumber(string.sub(entry, 1, 16)) > NOW then
-                known[id] = string.sub(entry, 17)
+        for n, entry in ipairs(read_all(GONE, ids)) do
+            if entry and not known[ids[n]] and tonumber(string.sub(entry, 1, 16)) > NOW then
+                known[ids[n]] = string.sub(entry, 17)
             end
         end
     end
     return known
 end
 
-local function new_mark(i, seq)
-    local due = tonumber(ARGV[i + 4]) or NOW + tonumber(ARGV[i + 5])
-    return {
-        PENDING, 0, 0, tonumber(ARGV[i + 3]), due, NOW, NOW, 0, 0, 0, 0, 0, 0, 0,
-        tonumber(ARGV[i + 7]), seq, ARGV[i + 6], '', '', '', ARGV[i + 2], ARGV[i + 1]
-    }
+local function due_at(when)
+    if when == '' then
+        return NOW
+    end
+    local number = tonumber(string.sub(when, 2))
+    return string.byte(when) == 64 and number or NOW + number -- 64 is '@'
 end
 
 -- What jobs with a unique key or limits need; made when the first is met, so others pay nothing.
@@ -52,10 +56,15 @@ local function make_keyed()
     local blobs = {} -- id -> the blob of a holder that a dispatch has replaced
 
     local function keyed_mark(i)
-        local mark = new_mark(i, false)
-        local unique, limits = struct.unpack(TAIL, ARGV[i + 9])
-        mark[EXTRAS] = (unique ~= '' and HAS_UNIQUE or 0) + (limits ~= '' and HAS_LIMITS or 0)
-        mark[UNIQUE], mark[LIMITS] = unique, limits
+        local priority, queue, name, at = struct.unpack(KIND, ARGV[i + 3])
+        local unique, limits = struct.unpack(TAIL, ARGV[i + 3], at)
+        local extras = (unique ~= '' and HAS_UNIQUE or 0) + (limits ~= '' and HAS_LIMITS or 0)
+        local size = struct.unpack('>I4', ARGV[i + 2])
+        local mark = {
+            NOW, due_at(ARGV[i + 1]), NOW, false, size, content_of(i), 0,
+            PENDING, 0, extras, 0, 0, 0, 0, 0, 0, 0, '', '', '', priority, queue, name,
+            unique, limits,
+        }
         return mark, unique ~= '' and keys().of(unique)
     end
 
@@ -101,13 +110,13 @@ local function make_keyed()
         if is_refused_anyway then
             return holder and holder.id or nil
         elseif holder then
-            change_holder(holder, unique, mark, ARGV[i + 8])
+            change_holder(holder, unique, mark, ARGV[i + 4])
             return holder.id
         end
         marks[i] = mark
         if unique then
             keys().hold(ARGV[i], unique)
-            holders[unique.key] = { id = ARGV[i], mark = mark, blob = ARGV[i + 8] }
+            holders[unique.key] = { id = ARGV[i], mark = mark, blob = ARGV[i + 4] }
         end
         return nil
     end
@@ -125,21 +134,47 @@ local function make_keyed()
     return { blobs = blobs, marks = marks, refused_by = refused_by, write_changed = write_changed }
 end
 
--- `fresh` are positions in ARGV.
+-- Where jobs of a kind go, without unique key and limits; nil for others.
+local function place_of_kind(kind)
+    local priority, queue = plain_kind(kind)
+    if queue then
+        put('ZADD', levels_key(queue), int(-priority), int(priority))
+        wake(queue)
+        return { ready = batch_of('ZADD', ready_key(queue, priority)), queue = queue, stored = 0 }
+    end
+end
+
+-- `fresh` are positions in ARGV. All but the place, the due time, the size and the content is alike
+-- for the usual jobs of a kind.
 local function write(fresh, keyed)
     local seq = #fresh > 0 and call('INCRBY', base .. 'seq', #fresh) - #fresh
+    local head = packed_head(PENDING, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '', '')
+    local jobs, marks = batch_of('HSET', JOBS), batch_of('HSET', MARKS)
+    local arrivals, places = batch_of('ZADD', ARRIVALS), {}
     for n, i in ipairs(fresh) do
-        local id, place = ARGV[i], string.format('%016d', seq + n)
-        local mark, blob = keyed and keyed.marks[i], keyed and keyed.blobs[id]
+        local id, when, kind = ARGV[i], ARGV[i + 1], ARGV[i + 3]
+        local mark, number = keyed and keyed.marks[i], string.format('%016d', seq + n)
+        add(jobs, id, keyed and keyed.blobs[id] or ARGV[i + 4])
+        add(arrivals, number, id)
         if mark then
-            mark[SEQ] = place
+            mark[SEQ] = number
+            put_mark(id, mark)
+            enter(id, mark)
         else
-            mark = new_mark(i, place)
+            local place = places[kind] or place_of_kind(kind)
+            local due, due_text = NOW_PACKED, NOW_TEXT
+            if when ~= '' then
+                local instant = due_at(when)
+                due, due_text = struct.pack('>I8', instant), int(instant)
+            end
+            add(marks, id, NOW_PACKED .. due .. NOW_PACKED .. number .. ARGV[i + 2] .. head .. kind)
+            add(place.ready, due_text, number .. id)
+            place.stored = place.stored + 1
+            places[kind] = place
         end
-        put('HSET', JOBS, id, blob or ARGV[i + 8])
-        put_mark(id, mark)
-        put('ZADD', ARRIVALS, place, id)
-        enter(id, mark)
+    end
+    for _, place in pairs(places) do
+        count(PENDING, place.queue, place.stored)
     end
     if keyed then
         keyed.write_changed()
@@ -148,12 +183,12 @@ end
 
 local function store_groups(groups)
     local known = known_ids(groups)
-    local answers, fresh, keyed = {}, {}, nil
+    local answers, fresh, keyed, plain = {}, {}, nil, {}
     for _, group in ipairs(groups) do
         local refused, new, before = false, {}, #answers
         for i = group[1], group[2], WIDTH do
             local content = known[ARGV[i]]
-            local duplicate = content ~= nil and content ~= ARGV[i + 6]
+            local duplicate = content ~= nil and content ~= content_of(i)
             answers[#answers + 1] = duplicate and 1 or 0
             refused = refused or duplicate
             if content == nil then
@@ -161,15 +196,18 @@ local function store_groups(groups)
             end
         end
         for _, i in ipairs(new) do
-            local holder
-            if ARGV[i + 9] ~= '' then
+            local kind, holder = ARGV[i + 3], nil
+            if plain[kind] == nil then
+                plain[kind] = plain_kind(kind) ~= nil
+            end
+            if not plain[kind] then
                 keyed = keyed or make_keyed()
                 holder = keyed.refused_by(i, refused)
             end
             if holder then
                 answers[before + 1 + (i - group[1]) / WIDTH] = holder
             elseif not refused then
-                known[ARGV[i]] = ARGV[i + 6]
+                known[ARGV[i]] = content_of(i)
                 fresh[#fresh + 1] = i
             end
         end

@@ -17,9 +17,8 @@ local function stand_in(queue, priority, member)
     local id = id_in(member)
     local every = HAS_ERROR + HAS_RESULT + HAS_PROGRESS + HAS_HISTORY
     local mark = {
-        PENDING, 0, every, priority, NOW, NOW, NOW, 0, 0, 0, 0, 0, 0, 0,
-        call('HSTRLEN', JOBS, id), string.sub(member, 1, 16), string.rep('-', 16),
-        '', '', '', queue, ''
+        NOW, NOW, NOW, string.sub(member, 1, 16), call('HSTRLEN', JOBS, id), string.rep('-', 8), 0,
+        PENDING, 0, every, 0, 0, 0, 0, 0, 0, 0, '', '', '', priority, queue, '',
     }
     local lane = call('HGET', PLACED, id)
     if lane then
@@ -72,37 +71,75 @@ local function read_due(queue, priority, most)
     end
     local members =
         call('ZRANGEBYSCORE', ready_key(queue, priority), '-inf', NOW_TEXT, 'LIMIT', 0, most)
+    local ids = ids_in(members)
     return {
-        queue = queue, priority = priority, members = members, marks = read_marks(ids_in(members)),
+        queue = queue, priority = priority, members = members, ids = ids,
+        packed = read_all(MARKS, ids), -- false where there is none
+        marks = {}, -- unpacked, of those that were looked at
         cut = #members == most, -- there may be more
         again = false, -- something is behind where it was cut: read on
         lower = false, -- something was exposed in another priority
     }
 end
 
+local function mark_at(due, i)
+    local mark = due.marks[i]
+    if not mark then
+        local packed = due.packed[i]
+        mark = packed and unpacked(packed) or stand_in(due.queue, due.priority, due.members[i])
+        due.marks[i] = mark
+    end
+    return mark
+end
+
 -- Put what was exposed since into its place behind `from`.
 local function add_exposed(due, from)
     for _, entry in ipairs(lanes().newly_exposed()) do
-        local lane, members, marks = entry.lane, due.members, due.marks
+        local lane, members, id = entry.lane, due.members, id_in(entry.member)
         if lane.queue == due.queue and entry.due <= NOW and lane.priority ~= due.priority then
             due.lower = true
         elseif lane.queue == due.queue and entry.due <= NOW then
-            local mark = read_mark(id_in(entry.member))
-                or stand_in(lane.queue, lane.priority, entry.member)
+            local mark = read_mark(id) or stand_in(lane.queue, lane.priority, entry.member)
             local at = from + 1
-            while members[at] and not (marks[at] and before(mark, marks[at])) do
+            while members[at] and not before(mark, mark_at(due, at)) do
                 at = at + 1
             end
             if due.cut and not members[at] then
                 due.again = true
             else
                 for n = #members, at, -1 do
-                    marks[n + 1] = marks[n]
+                    due.packed[n + 1], due.marks[n + 1] = due.packed[n], due.marks[n]
                 end
                 table.insert(members, at, entry.member)
-                marks[at] = mark
+                table.insert(due.ids, at, id)
+                due.packed[at], due.marks[at] = false, mark
             end
         end
+    end
+end
+
+-- What a claim makes of the head of a waiting job without unique key and limits; false for others.
+local function claimed_head(head, lease, held)
+    local f = head_fields(head)
+    return f and f[1] == PENDING and f[3] % 32 < 8 and {
+        has_extras = f[3] % 8 ~= 0,
+        text = packed_head(
+            PROCESSING, f[2], f[3], f[4], NOW + lease, lease, f[7] + 1, f[8], f[9] + 1, f[10],
+            held, f[12], f[13]
+        ),
+    }
+end
+
+-- Where no limit is about, what was taken of each place are its first. Removing these by their rank is
+-- one seek for all of them, and short for replicas and the log.
+local function remove_by_rank(removals)
+    for _, batch in ipairs(removals) do
+        local taken = #batch - 2
+        for i = #batch, 3, -1 do
+            batch[i] = nil
+        end
+        batch[1] = 'ZREMRANGEBYRANK'
+        add(batch, '0', int(taken - 1))
     end
 end
 
@@ -111,17 +148,22 @@ local function take(at)
     local held_now = held_text(token, ARGV[at + 1])
     local lease_end = int(NOW + lease)
     local limit, max_bytes = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-    local ids, packed, marks, size, full_up = {}, {}, {}, 0, false
-    local passed = 0
+    local ids, packed, with_extras, size, full_up = {}, {}, {}, 0, false
+    local passed, removals = 0, {}
+    local claimed, plain = {}, {} -- by head, by kind
 
-    local function fits(mark)
-        size = size + mark[SIZE]
+    local function fits(bytes)
+        size = size + bytes
         full_up = full_up or #ids >= limit or (#ids > 0 and size > max_bytes)
         return not full_up
     end
 
-    local function give(id, mark, whole)
-        ids[#ids + 1], packed[#packed + 1], marks[#marks + 1] = id, whole, mark
+    local function give(id, whole, has_extras)
+        local n = #ids + 1
+        ids[n], packed[n] = id, whole
+        if has_extras then
+            with_extras[#with_extras + 1] = n
+        end
     end
 
     -- Whether no limit holds the job; else its lane is parked.
@@ -138,43 +180,75 @@ local function take(at)
         return not key
     end
 
+    -- The mark of a job after the claim, and whether it has extras, if the mark is the usual one.
+    local function usual(old)
+        local head, kind = pieces(old)
+        if not head then
+            return nil
+        elseif claimed[head] == nil then
+            claimed[head] = claimed_head(head, lease, held_now)
+        end
+        if plain[kind] == nil then
+            plain[kind] = plain_kind(kind) ~= nil
+        end
+        local new = claimed[head]
+        if new and plain[kind] then
+            return NOW_PACKED .. string.sub(old, 9, 52) .. new.text .. kind, new.has_extras
+        end
+    end
+
+    -- Take a job of any other kind, unless a limit holds it or it does not fit; its mark.
+    local function take_other(due, i)
+        local mark, id = mark_at(due, i), due.ids[i]
+        local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
+        if limited and not passes(due, i, mark) or not fits(mark[SIZE]) then
+            return nil
+        end
+        mark[STATE], mark[HELD], mark[LEASE] = PROCESSING, held_now, lease
+        mark[UNTIL], mark[UPDATED] = NOW + lease, NOW
+        mark[ATTEMPT], mark[SERIAL] = mark[ATTEMPT] + 1, mark[SERIAL] + 1
+        if mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
+            keys().free_started(id, mark)
+        end
+        local whole = pack(mark)
+        give(id, whole, mark[EXTRAS] % 8 ~= 0)
+        if limited then
+            lanes().take(lanes().lane_named(lane_name(mark)), due.members[i], mark[SERIAL])
+            add_exposed(due, i)
+        end
+        return whole
+    end
+
     local function take_due(due, wanted)
-        local key, queue = ready_key(due.queue, due.priority), due.queue
-        local taken, removed, leases = 0, batch_of('ZREM', key), batch_of('ZADD', LEASES)
-        local written, members = batch_of('HSET', MARKS), due.members
-        local n, i = #leases, 0
+        local key, members, i, taken = ready_key(due.queue, due.priority), due.members, 0, 0
+        local removed = batch_of('ZREM', key) -- the first write, since a removal is never refused
+        local leases, written = batch_of('ZADD', LEASES), batch_of('HSET', MARKS)
         while taken < wanted and not full_up and i < #members do
             i = i + 1
-            local member = members[i]
-            local id, mark = id_in(member), due.marks[i] or stand_in(queue, due.priority, member)
-            local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
-            if not limited or passes(due, i, mark) then
-                if not fits(mark) then
-                    break
-                end
-                mark[STATE], mark[HELD], mark[LEASE] = PROCESSING, held_now, lease
-                mark[UNTIL], mark[UPDATED] = NOW + lease, NOW
-                mark[ATTEMPT], mark[SERIAL] = mark[ATTEMPT] + 1, mark[SERIAL] + 1
-                if mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
-                    keys().free_started(id, mark)
-                end
-                local whole = pack(mark)
+            local member, id, old = members[i], due.ids[i], due.packed[i]
+            local whole, has_extras
+            if old then
+                whole, has_extras = usual(old)
+            end
+            if not whole then
+                whole = take_other(due, i)
+            elseif fits(struct.unpack('>I4', old, 41)) then
+                give(id, whole, has_extras)
+            else
+                break
+            end
+            if whole then
                 taken = taken + 1
                 removed[taken + 2] = member
-                leases[n + 1], leases[n + 2] = lease_end, member
-                written[n + 1], written[n + 2] = id, whole
-                n = n + 2
-                give(id, mark, whole)
-                if limited then
-                    lanes().take(lanes().lane_named(lane_name(mark)), member, mark[SERIAL])
-                    add_exposed(due, i)
-                end
+                add(leases, lease_end, member)
+                add(written, id, whole)
             end
         end
         if taken > 0 then
-            left_ready[key] = { queue, due.priority }
-            count(PENDING, queue, -taken)
-            count(PROCESSING, queue, taken)
+            left_ready[key] = { due.queue, due.priority }
+            count(PENDING, due.queue, -taken)
+            count(PROCESSING, due.queue, taken)
+            removals[#removals + 1] = removed
         end
         return taken
     end
@@ -212,11 +286,11 @@ local function take(at)
     for i = at + 6, #ARGV, 2 do
         room[i] = tonumber(ARGV[i + 1])
         for _, entry in ipairs(held[ARGV[i]] or {}) do
-            if room[i] <= 0 or not fits(entry.mark) then
+            if room[i] <= 0 or not fits(entry.mark[SIZE]) then
                 break
             end
             room[i] = room[i] - 1
-            give(entry.id, entry.mark, pack(entry.mark))
+            give(entry.id, pack(entry.mark), entry.mark[EXTRAS] % 8 ~= 0)
         end
         held[ARGV[i]] = nil
     end
@@ -228,8 +302,11 @@ local function take(at)
             take_from(queue, room[i])
         end
     end
+    if not lanes_made then
+        remove_by_rank(removals)
+    end
     flush()
-    local answer = shown(ids, packed, marks)
+    local answer = shown(ids, packed, with_extras)
     answer[6] = (more_to_free or passed >= PASSED_AT_ONCE) and 1 or 0
     return answer
 end
