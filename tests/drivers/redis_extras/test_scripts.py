@@ -339,7 +339,7 @@ def test_no_text_in_a_script_has_the_name_of_a_constant() -> None:
     for path in LUA.glob("*.lua"):
         written = path.read_text("utf-8")
         sources = [written]
-        for name in ", ".join(re.findall(r"-- uses: (.*)", written)).split(", "):
+        for name in ", ".join(re.findall(r"-- (?:uses|seldom): (.*)", written)).split(", "):
             sources.append((LUA / "parts" / f"{name}.lua").read_text("utf-8"))
         code = [
             line

@@ -68,15 +68,11 @@ local woken = {}
 
 -- The arguments that are gathered for one command on one key; append to it, then flush.
 local function batch_of(command, key)
-    local of_command = batches[command]
-    if not of_command then
-        of_command = {}
-        batches[command] = of_command
-    end
-    local batch = of_command[key]
+    local name = command .. key
+    local batch = batches[name]
     if not batch then
-        batch = { command, key }
-        of_command[key] = batch
+        batch = { command, key, nil, nil } -- with room for two
+        batches[name] = batch
         order[#order + 1] = batch
     end
     return batch
@@ -159,7 +155,8 @@ local function write_hints()
     woken = {}
 end
 
-local lanes, keys -- parts/lanes.lua and parts/unique.lua have them, whose users name them
+local lanes, keys -- parts/lanes.lua and parts/unique.lua have them
+local lanes_made -- nothing where no job with limits was met
 local lane_changes = {} -- {what, lane, member, due}, made in this order
 
 local function write_lanes()
