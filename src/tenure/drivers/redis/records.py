@@ -84,8 +84,8 @@ def _kind_at(mark: bytes) -> int:
 
 
 def _head(text: bytes) -> Head:
-    state, cancel, extras, finished_at, until, lease, *counts, held = _HEAD.unpack_from(text)
-    attempt, stalls, serial, _ = counts
+    fields: tuple[int, ...] = _HEAD.unpack_from(text)
+    state, cancel, extras, finished_at, until, lease, attempt, stalls, serial, _, held = fields
     token_at = _HEAD.size + 1
     token = text[token_at : token_at + text[_HEAD.size]].decode() if held else ""
     return Head(
