@@ -71,18 +71,24 @@ class Links:
         """Run one command. Raises `StoreUnavailable`, and `Refused` for the caller to judge."""
         if os.getpid() != self._pid:
             self._begin()
-        try:
-            async with asyncio.timeout(self._server.timeout):
-                await self._free.acquire()
-        except TimeoutError as error:
-            lost = Lost("all connections are in use", sent=False)
-            raise translated(lost, self._server.shown()) from error
+        if self._free.locked():
+            await self._wait_for_connection()
+        else:
+            await self._free.acquire()  # at once
         try:
             return await self._redirected(command)
         except Lost as error:
             raise translated(error, self._server.shown()) from error
         finally:
             self._free.release()
+
+    async def _wait_for_connection(self) -> None:
+        try:
+            async with asyncio.timeout(self._server.timeout):
+                await self._free.acquire()
+        except TimeoutError as error:
+            lost = Lost("all connections are in use", sent=False)
+            raise translated(lost, self._server.shown()) from error
 
     async def _redirected(self, command: tuple[Argument, ...]) -> Any:
         redirections = 0

@@ -14,82 +14,108 @@ from msgspec import Struct
 
 from tenure.drivers.redis.requests import MODES, STATES, UNIQUE
 from tenure.outcomes import Failure
+from tenure.states import State
 from tenure.types import Job, UniqueKey
 
 __all__ = [
     "MILLION",
     "UNREADABLE",
-    "Mark",
+    "Head",
     "Read",
     "moment",
+    "read_head",
     "read_jobs",
-    "read_mark",
     "sized",
-    "token_of",
 ]
 
 MILLION = 1_000_000
 _NO_HEADERS: Mapping[str, str] = {}
+_NO_EXTRAS = (None, None, None)
 UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, IndexError, struct.error)
 
 
-class Mark(Struct, gc=False):
-    """What changes of a job, in the order of the fields in lua/parts/store.lua."""
+class Head(Struct, gc=False):
+    """What a mark says about state and holds; alike for the jobs of one claim.
 
-    state: int
-    cancel: int
-    extras: int
-    priority: int
-    run_at: int
-    created_at: int
-    updated_at: int
+    `token` is that of the current hold. What was settled, and who made the hold when, is passed
+    over.
+    """
+
+    state: State
+    cancel: bool
+    has_tail: bool
     finished_at: int
     until: int
     lease: int
     attempt: int
     stalls: int
     serial: int
-    settled_serial: int
-    size: int
-    seq: bytes
-    content: bytes
-    held: bytes
+    token: str
+
+
+class Kind(Struct, gc=False):
+    """What a mark says that never changes; alike for jobs of one kind."""
+
+    priority: int
     queue: str
     name: str
-    tail: bytes
+    has_tail: bool
+    unique: UniqueKey | None
+    limits: tuple[str, ...]
+    damage: str | None
 
 
-_NUMBERS = struct.Struct(">BBBb6Q5I16s16s")
-_EXTRAS, _HAS_TAIL = 2, 8 + 16  # where a mark says so, and its bits for unique key and limits
-_STAND_IN = b"-" * 16  # the content of a mark that a claim had to make up
+# As lua/parts/marks.lua lays it out.
+_FIXED = struct.Struct(">QQQ16x4x8sH")  # updated, due, created, content, length of the head
+_HEAD, _KIND = struct.Struct(">BBB3Q4IH"), struct.Struct(">bH")
+_HAS_TAIL = 8 + 16  # of the extras: the bits for unique key and limits
+_STAND_IN = b"-" * 8  # the content of a mark that a claim had to make up
 
 
-def read_mark(packed: bytes) -> Mark:
-    """Read a mark: fixed numbers, then texts behind their lengths. What was settled, and who
-    made the hold when, is passed over.
-
-    Written out, since a claim spends a third of its time here.
-    """
-    held = _NUMBERS.size + 2
-    settled_token = held + (packed[held - 2] << 8 | packed[held - 1]) + 1
-    settled_outcome = settled_token + packed[settled_token - 1] + 1
-    queue = settled_outcome + packed[settled_outcome - 1] + 2
-    name = queue + (packed[queue - 2] << 8 | packed[queue - 1]) + 2
-    end = name + (packed[name - 2] << 8 | packed[name - 1])
-    if end != len(packed) and not packed[_EXTRAS] & _HAS_TAIL:
-        raise ValueError("it has another length than it says")
-    texts: list[Any] = [
-        packed[held : settled_token - 1],
-        packed[queue : name - 2].decode(),
-        packed[name:end].decode(),
-        packed[end:],
-    ]
-    return Mark(*_NUMBERS.unpack_from(packed), *texts)
+def read_head(mark: bytes) -> Head:
+    """The head of a mark."""
+    if len(mark) < _FIXED.size:
+        raise ValueError("it is too short")
+    return _head(mark[_FIXED.size : _kind_at(mark)])
 
 
-def token_of(mark: Mark) -> str:
-    """The token of the current hold: what stands first in its text."""
-    return mark.held[1 : 1 + mark.held[0]].decode()
+def _kind_at(mark: bytes) -> int:
+    return _FIXED.size + (mark[_FIXED.size - 2] << 8 | mark[_FIXED.size - 1])
+
+
+def _head(text: bytes) -> Head:
+    fields: tuple[int, ...] = _HEAD.unpack_from(text)
+    state, cancel, extras, finished_at, until, lease, attempt, stalls, serial, _, held = fields
+    token_at = _HEAD.size + 1
+    token = text[token_at : token_at + text[_HEAD.size]].decode() if held else ""
+    return Head(
+        STATES[state],
+        cancel != 0,
+        extras & _HAS_TAIL != 0,
+        finished_at,
+        until,
+        lease,
+        attempt,
+        stalls,
+        serial,
+        token,
+    )
+
+
+def _kind(text: bytes) -> Kind:
+    priority, length = _KIND.unpack_from(text)
+    queue = sized(text, _KIND.size - 2)
+    name = sized(text, _KIND.size + length)
+    tail = text[_KIND.size + length + 2 + len(name) :]
+    unique: UniqueKey | None = None
+    limits: tuple[str, ...] = ()
+    damage: str | None = None
+    if tail:
+        try:
+            unique, limits = _tail(tail)
+        except UNREADABLE as cause:
+            damage = f"unique key or limits: {cause}"
+    return Kind(priority, queue.decode(), name.decode(), bool(tail), unique, limits, damage)
 
 
 def sized(data: bytes, at: int) -> bytes:
@@ -123,14 +149,14 @@ def _tail(tail: bytes) -> tuple[UniqueKey | None, tuple[str, ...]]:
     return unique, tuple(limits)
 
 
-_heads = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
+_options = msgspec.json.Decoder(tuple[int | None, float | None, dict[str, str]])
 _failures = msgspec.json.Decoder(Failure)
 
 
 class Read(Struct, gc=False):
-    """One job of an answer, with its mark and what is wrong with it."""
+    """One job of an answer, with the head of its mark and what is wrong with it."""
 
-    mark: Mark
+    head: Head
     job: Job[bytes]
     damage: str | None
 
@@ -151,17 +177,40 @@ class _Moments(dict[int, datetime]):
         return made
 
 
+class _Heads(dict[bytes, Head]):
+    """The heads of one answer, likewise."""
+
+    def __missing__(self, text: bytes) -> Head:
+        made = self[text] = _head(text)
+        return made
+
+
+class _Kinds(dict[bytes, Kind]):
+    """The kinds of one answer, likewise."""
+
+    def __missing__(self, text: bytes) -> Kind:
+        made = self[text] = _kind(text)
+        return made
+
+
+class _Answer:
+    """What the jobs of one answer have in common."""
+
+    def __init__(self) -> None:
+        self.moments = _Moments()
+        self.heads = _Heads()
+        self.kinds = _Kinds()
+
+
 def read_jobs(reply: Sequence[Any]) -> list[Read]:
     """The jobs of an answer of parts/showing.lua; one whose mark is unreadable is left out."""
     _, ids, packed, blobs, more = reply[:5]
     extras = {entry[0] - 1: entry[1:] for entry in more}
-    none = (None, None, None)
-    moments = _Moments()
+    answer = _Answer()
     found: list[Read] = []
     for n, (job_id, mark, blob) in enumerate(zip(ids, packed, blobs, strict=True)):
         try:
-            whole = read_mark(mark)
-            found.append(_job(job_id.decode(), whole, blob, extras.get(n, none), moments))
+            found.append(_job(job_id.decode(), mark, blob, extras.get(n, _NO_EXTRAS), answer))
         except UNREADABLE:
             continue
     return found
@@ -169,30 +218,32 @@ def read_jobs(reply: Sequence[Any]) -> list[Read]:
 
 def _job(
     job_id: str,
-    mark: Mark,
+    mark: bytes,
     blob: bytes | None,
     extras: Sequence[bytes | None],
-    moments: _Moments,
+    answer: _Answer,
 ) -> Read:
-    wrong = [] if mark.content != _STAND_IN else ["its record could not be read"]
+    updated_at, run_at, created_at, content, length = _FIXED.unpack_from(mark)
+    kind_at = _FIXED.size + length
+    head, kind = answer.heads[mark[_FIXED.size : kind_at]], answer.kinds[mark[kind_at:]]
+    if kind.has_tail and not head.has_tail:
+        raise ValueError("it has another length than it says")
+    wrong = [] if content != _STAND_IN else ["its record could not be read"]
     if blob is None:
         wrong.append("its payload is gone")
-    head, _, payload = (blob or b"\n").partition(b"\n")
+    if kind.damage is not None:
+        wrong.append(kind.damage)
+    elif head.has_tail and not kind.has_tail:
+        wrong.append("unique key and limits are gone")
+    options, _, payload = (blob or b"\n").partition(b"\n")
     max_attempts: int | None = None
     timeout: float | None = None
     headers = _NO_HEADERS
     error: Failure | None = None
-    unique: UniqueKey | None = None
-    limits: tuple[str, ...] = ()
     failure, result, progress = extras
-    if mark.tail:
+    if options:
         try:
-            unique, limits = _tail(mark.tail)
-        except UNREADABLE as cause:
-            wrong.append(f"unique key or limits: {cause}")
-    if head:
-        try:
-            max_attempts, timeout, headers = _heads.decode(head)
+            max_attempts, timeout, headers = _options.decode(options)
         except UNREADABLE as cause:
             wrong.append(f"headers: {cause}")
     if failure is not None:
@@ -200,28 +251,29 @@ def _job(
             error = _failures.decode(failure)
         except UNREADABLE as cause:
             wrong.append(f"error: {cause}")
+    moments = answer.moments
     job = Job(
         id=job_id,
-        name=mark.name,
-        queue=mark.queue,
+        name=kind.name,
+        queue=kind.queue,
         payload=payload,
-        priority=mark.priority,
+        priority=kind.priority,
         max_attempts=max_attempts,
         timeout=timeout,
         headers=headers,
-        state=STATES[mark.state],
-        attempt=mark.attempt,
-        stalls=mark.stalls,
-        serial=mark.serial,
-        run_at=moments[mark.run_at],
-        created_at=moments[mark.created_at],
-        updated_at=moments[mark.updated_at],
-        finished_at=moments[mark.finished_at] if mark.finished_at else None,
+        state=head.state,
+        attempt=head.attempt,
+        stalls=head.stalls,
+        serial=head.serial,
+        run_at=moments[run_at],
+        created_at=moments[created_at],
+        updated_at=moments[updated_at],
+        finished_at=moments[head.finished_at] if head.finished_at else None,
         error=error,
         result=result,
         progress=progress,
-        cancel_requested=mark.cancel != 0,
-        unique=unique,
-        limits=limits,
+        cancel_requested=head.cancel,
+        unique=kind.unique,
+        limits=kind.limits,
     )
-    return Read(mark, job, "; ".join(wrong) or None)
+    return Read(head, job, "; ".join(wrong) or None)

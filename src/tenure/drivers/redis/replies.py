@@ -67,10 +67,10 @@ def claims(reply: Sequence[Any], token: str) -> list[Claim]:
     return [
         Claim(
             job=read.job,
-            hold=Hold(read.job.id, read.mark.serial, token),
-            attempt=read.mark.attempt,
-            stalls=read.mark.stalls,
-            lease=read.mark.lease / records.MILLION,
+            hold=Hold(read.job.id, read.head.serial, token),
+            attempt=read.head.attempt,
+            stalls=read.head.stalls,
+            lease=read.head.lease / records.MILLION,
             damage=read.damage,
         )
         for read in records.read_jobs(reply)
@@ -82,13 +82,13 @@ def expired(reply: Sequence[Any]) -> Expired:
     found: list[ExpiredHold] = []
     for job_id, raw in zip(ids, packed, strict=True):
         try:
-            mark = records.read_mark(raw or b"")
+            head = records.read_head(raw or b"")
         except records.UNREADABLE:
             continue  # reclaim takes it away
-        hold = Hold(job_id.decode(), mark.serial, records.token_of(mark))
+        hold = Hold(job_id.decode(), head.serial, head.token)
         found.append(
             ExpiredHold(
-                hold=hold, until=records.moment(mark.until), lease=mark.lease / records.MILLION
+                hold=hold, until=records.moment(head.until), lease=head.lease / records.MILLION
             )
         )
     return Expired(now=records.moment(int(now)), holds=tuple(found))

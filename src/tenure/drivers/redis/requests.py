@@ -75,10 +75,10 @@ MODES: Sequence[Literal["keep", "replace", "debounce", "throttle"]] = (
     "throttle",
 )
 UNIQUE = struct.Struct(">BBdd")
+_KIND = struct.Struct(">bH")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_COMPLETED = ("completed", "", "", "")
 _json = msgspec.json.Encoder()
 _STALLED = _json.encode(Tried(outcome="stalled", kind="stalled", message=""))
 
@@ -107,21 +107,30 @@ def group(jobs: Sequence[NewJob]) -> list[Argument]:
 
 
 def _stored(job: NewJob) -> tuple[Argument, ...]:
+    payload = job.payload
+    size = len(payload).to_bytes(4, "big")
     return (
         job.id,
-        job.name,
-        job.queue,
-        job.priority,
-        "" if job.at is None else micros(job.at),
-        0 if job.delay is None else span(job.delay),
-        content_digest(job).hex(),
-        len(job.payload),
-        _head(job) + b"\n" + job.payload,
-        _tail(job),
+        "" if job.at is None and not job.delay else _when(job),
+        size + content_digest(job),
+        _kind(job),
+        b"%b\n%b" % (_options(job), payload),
     )
 
 
-def _head(job: NewJob) -> bytes:
+def _when(job: NewJob) -> str:
+    """When it is due: an instant, or how long from now."""
+    return f"+{span(job.delay or 0)}" if job.at is None else f"@{micros(job.at)}"
+
+
+def _kind(job: NewJob) -> bytes:
+    """What jobs of one kind have in common, as the mark has it (lua/parts/marks.lua)."""
+    queue, name = job.queue.encode(), job.name.encode()
+    plain = _KIND.pack(job.priority, len(queue)) + queue + _sized(name)
+    return plain if job.unique is None and not job.limits else plain + _tail(job)
+
+
+def _options(job: NewJob) -> bytes:
     """What never changes and no script needs to know, as JSON, which has no line break in it."""
     if job.max_attempts is None and job.timeout is None and not job.headers:
         return b""
@@ -129,9 +138,7 @@ def _head(job: NewJob) -> bytes:
 
 
 def _tail(job: NewJob) -> bytes:
-    """The unique key and the limits, as the mark has them; empty where there is neither."""
-    if job.unique is None and not job.limits:
-        return b""
+    """The unique key and the limits."""
     unique = b""
     if job.unique is not None:
         unique = UNIQUE.pack(
@@ -174,10 +181,13 @@ def settled(items: Sequence[tuple[Hold, Outcome]]) -> list[Argument]:
 
 
 def _ending(outcome: Outcome) -> tuple[Argument, ...]:
-    """Kind, delay, failure or result of an outcome, and what the history gets."""
+    """Kind, delay, failure or result of an outcome, and what the history gets.
+
+    Nothing for the usual one, of which the digest says all.
+    """
     match outcome:
         case Completed(result=result):
-            return _COMPLETED if result is None else ("returned", "", result, "")
+            return () if result is None else ("returned", "", result, "")
         case Failed(failure=failure, started=started):
             kind = "failed" if started else "unstarted_failed"
             return (kind, "", _text(failure), _how(outcome))

@@ -1,6 +1,6 @@
 -- Cancels waiting jobs and stores the wish for processing ones. In: ids.
 -- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
--- uses: store, changing, limits, lanes, unique
+-- uses: store, marks, places, changing, limits, lanes, unique
 
 local answers = {}
 for i = 2, #ARGV do

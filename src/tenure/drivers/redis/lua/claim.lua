@@ -1,4 +1,6 @@
 -- Takes due jobs. In and out: parts/taking.lua, from ARGV[2] on.
--- uses: store, changing, limits, lanes, freeing, unique, showing, taking
+-- uses: store, pieces, gathering
+-- seldom: marks, places, limits, lanes, freeing, unique, meeting
+-- uses: showing, taking
 
 return take(2)

@@ -1,6 +1,6 @@
 -- Deletes jobs that are not processing. In: ids.
 -- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
--- uses: store, changing, limits, lanes, unique, removing
+-- uses: store, marks, places, changing, limits, lanes, unique, removing
 
 local answers = {}
 for i = 2, #ARGV do

@@ -2,7 +2,7 @@
 -- Out: one number for each: 0 kept, 1 lost, 2 kept and asked to cancel.
 -- A server without free memory refuses scripts that begin with a write that needs some. An extension
 -- begins with a removal: it needs none, and whoever is at work must not lose its jobs.
--- uses: store, changing
+-- uses: store, marks
 
 local lease, ids, answers = tonumber(ARGV[2]), {}, {}
 for i = 3, #ARGV, 3 do

@@ -1,10 +1,12 @@
 -- Lets instants of schedules pass, and stores their jobs.
 -- In: for each tick five: schedule, revision, previous, instant, and 1 or 0 for with or without a
---     job, which follows as parts/storing.lua takes it.
+--     job, which follows as parts/given.lua has it.
 -- Out: one number for each: 0 fired, 1 lost, 2 early.
 -- One by one: a tick sees what those before it have changed. A job that is known, or whose unique
 -- key is held, lets the instant pass all the same.
--- uses: store, limits, lanes, unique, storing, book
+-- uses: store, pieces, given
+-- seldom: marks, places, limits, lanes, unique, keyed
+-- uses: storing, book
 
 local book, answers, jobs = {}, {}, {}
 

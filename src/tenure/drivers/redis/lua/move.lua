@@ -1,7 +1,7 @@
 -- Changes queue, due time or priority of waiting jobs.
 -- In: id, queue, due time, priority, serial for each; '' leaves it as it is.
 -- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
--- uses: store, changing, limits, lanes
+-- uses: store, marks, places, changing, limits, lanes
 
 local answers = {}
 for i = 2, #ARGV, 5 do

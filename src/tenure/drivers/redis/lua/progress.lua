@@ -1,6 +1,6 @@
 -- Stores the progress of a running attempt. In: id, serial, token, value.
 -- Out: 0 applied, 2 fenced, 3 unknown, as record.
--- uses: store, changing
+-- uses: store, marks, places, changing
 
 local id, mark = ARGV[2], read_mark(ARGV[2])
 if not mark then

@@ -3,7 +3,7 @@
 --     and how many completed ones of a queue to keep, and how many bytes of them ('' for all).
 -- Out: how many, and 1 if there is more to forget, else 0. Looks only at what it deletes, or little
 -- more: each state of a queue is sorted by its end, and its number and bytes are kept.
--- uses: store, changing, limits, lanes, freeing, unique, removing, presence
+-- uses: store, marks, places, changing, limits, lanes, freeing, unique, removing, presence
 
 local FRESH = 60000000 -- microseconds; a job that ended more recently stays
 local left = tonumber(ARGV[2])

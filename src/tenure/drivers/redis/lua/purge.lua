@@ -2,7 +2,7 @@
 -- In: the seq after which to look, how many to look at, how many to delete at most, then state,
 --     queue and name ('' for any).
 -- Out: how many, and the seq to go on after ('' at the end). Bounded; the caller goes on.
--- uses: store, changing, limits, lanes, unique, removing
+-- uses: store, marks, places, changing, limits, lanes, unique, removing
 
 local after, most, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local state, queue, name = ARGV[5], ARGV[6], ARGV[7]

@@ -4,7 +4,7 @@
 -- Out: id, serial and token of each hold that this ended, flat.
 -- Begins with a write that a server without free memory refuses: an outcome that waits for memory
 -- under its hold must not be replaced meanwhile.
--- uses: store, changing, limits, lanes, history
+-- uses: store, marks, places, changing, limits, lanes, history
 
 batch_of('HSET', MARKS)
 local limit, how, delays, at = tonumber(ARGV[2]), ARGV[3], {}, 5 + tonumber(ARGV[4])

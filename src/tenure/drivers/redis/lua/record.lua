@@ -1,4 +1,6 @@
 -- Settles holds. In and out: parts/settling.lua, from ARGV[2] on.
--- uses: store, changing, limits, lanes, unique, history, settling
+-- uses: store, pieces
+-- seldom: marks, places, changing, limits, lanes, unique, history, outcomes
+-- uses: settling
 
 return (settle_all(2))

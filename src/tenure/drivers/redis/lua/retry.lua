@@ -1,6 +1,6 @@
 -- Makes failed and cancelled jobs due now, with a fresh budget. In: id, serial or '' for each.
 -- Out: the answer for each. Each is written before the next is looked at: an id may come twice.
--- uses: store, changing, limits, lanes, unique
+-- uses: store, marks, places, changing, limits, lanes, unique
 
 -- Whether the job has no unique key, or holds it from now on. A throttle is not asked for its key.
 local function takes_key_anew(id, mark)

@@ -1,15 +1,5 @@
--- What changes jobs that are stored: whose hold is current, what is kept beside a mark, and how a job
--- leaves its place. A part of its own since a dispatch needs none of it, and a script makes all its
--- functions for each call.
-
-local function token_of(mark)
-    return mark[HELD] ~= '' and struct.unpack('>Bc0', mark[HELD]) or ''
-end
-
--- I3: whether the hold is the current one, expired or not.
-local function held_by(mark, serial, token)
-    return mark[STATE] == PROCESSING and mark[SERIAL] == serial and token_of(mark) == token
-end
+-- What changes jobs that are stored: what is kept beside a mark, and how a job leaves its place. A
+-- part of its own since a dispatch needs none of it, and a script makes all its functions for each call.
 
 local function put_extra(key, extra, id, mark, value)
     put('HSET', key, id, value)

@@ -270,8 +270,6 @@ local function make_lanes()
     }
 end
 
-local lanes_made
-
 lanes = function()
     lanes_made = lanes_made or make_lanes()
     return lanes_made

@@ -1,84 +1,104 @@
 -- settle_all(at): records outcomes. Shared by record and exchange.
 --
--- In, from ARGV[at] on: how many, then eight for each: id, serial, token, name of the outcome,
--- kind, delay or '', failure or result or '', what the history gets or ''.
+-- In, from ARGV[at] on: how many, then for each id, serial, token, name of the outcome, and where
+-- that is not 'completed' (without a result) four more: kind, delay or '', failure or result or '',
+-- what the history gets or ''.
 -- Out: one number for each (as in replies.py), and where in ARGV it ended.
--- Implements outcomes.settle: the state, how many starts are given back, whether the row of stalls
--- ends, whether the wish to cancel turns it into a cancellation.
+-- Completes the usual job itself, and leaves all others to parts/outcomes.lua.
 
-local WIDTH = 8
 local APPLIED, REPEATED, FENCED, UNKNOWN = 0, 1, 2, 3
 
-local KINDS = {
-    completed = { COMPLETED, 0, true, false },
-    returned = { COMPLETED, 0, true, false }, -- completed with a result
-    failed = { FAILED, 0, true, false },
-    unstarted_failed = { FAILED, 1, true, false },
-    cancelled = { CANCELLED, 0, true, false },
-    unstarted_cancelled = { CANCELLED, 1, true, false },
-    retried = { PENDING, 0, true, true },
-    snoozed = { PENDING, 1, true, true },
-    released = { PENDING, 1, false, true },
-}
+local function completed_head(f, token, extras, outcome)
+    return packed_head(
+        COMPLETED, 0, extras, NOW, 0, 0, f[7], 0, f[9], f[9], '', token, outcome
+    )
+end
 
-local function settle(id, mark, outcome, kind, delay, content, how)
-    local rule = KINDS[kind]
-    local state, stalls_end = rule[1], rule[3]
-    if rule[4] and mark[CANCEL] == 1 then
-        state, stalls_end = CANCELLED, true
+-- What is known of the head of a job that can be completed; false where more is to be done for it
+-- than to write the mark and a result.
+local function completable(head)
+    local f = head_fields(head)
+    if not f or f[1] ~= PROCESSING or f[3] % 4 ~= 0 or f[3] % 32 >= 8 then
+        return false
     end
-    if kind == 'completed' or kind == 'returned' then
-        drop_extra(ERRORS, HAS_ERROR, id, mark)
-        if kind == 'returned' then
-            put_extra(RESULTS, HAS_RESULT, id, mark, content)
-        else
-            drop_extra(RESULTS, HAS_RESULT, id, mark)
+    local token = struct.unpack('>Bc0', f[11])
+    return {
+        fields = f, serial = int(f[9]), token = token,
+        without_result = completed_head(f, token, f[3], 'completed'),
+    }
+end
+
+-- Jobs that completed, by what they have in common; and their writes.
+local known, places = {}, {}
+local leases, marks -- made when there is the first, so that theirs is not the first write before
+
+local function place_of_kind(kind)
+    local _, queue = plain_kind(kind)
+    return queue and {
+        ended = batch_of('ZADD', ended_key(COMPLETED, queue)), queue = queue, number = 0, size = 0,
+    }
+end
+
+-- Complete the job whose item is at `i`, if it is a usual one; whether it did.
+local function completes(id, packed, i)
+    local head, kind = pieces(packed)
+    if not head then
+        return false
+    elseif known[head] == nil then
+        known[head] = completable(head)
+    end
+    local one, place = known[head], places[kind]
+    if not one or one.serial ~= ARGV[i + 1] or one.token ~= ARGV[i + 2] then
+        return false
+    elseif not place then
+        if ARGV[i + 3] ~= 'completed' then
+            batch_of('HSET', RESULTS) -- the first write: a result may be refused, an end need not
         end
-    elseif content ~= '' then
-        put_extra(ERRORS, HAS_ERROR, id, mark, content)
+        leases, marks = batch_of('ZREM', LEASES), batch_of('HSET', MARKS)
+        place = place_of_kind(kind)
+        if not place then
+            return false
+        end
+        places[kind] = place
     end
-    if how ~= '' then
-        remember(id, mark, how)
+    local member, text = string.sub(packed, 25, 40) .. id, one.without_result
+    place.number, place.size = place.number + 1, place.size + struct.unpack('>I4', packed, 41)
+    if ARGV[i + 3] ~= 'completed' then
+        local f, result = one.fields, ARGV[i + 6]
+        text = completed_head(f, one.token, f[3] + HAS_RESULT, ARGV[i + 3])
+        put('HSET', RESULTS, id, result)
+        place.size = place.size + #result
     end
-    mark[SETTLED_SERIAL], mark[SETTLED_TOKEN], mark[SETTLED_OUTCOME] =
-        mark[SERIAL], token_of(mark), outcome
-    mark[ATTEMPT] = mark[ATTEMPT] - rule[2]
-    mark[CANCEL] = 0
-    if stalls_end then
-        mark[STALLS] = 0
+    leases[#leases + 1] = member
+    add(marks, id, NOW_PACKED .. string.sub(packed, 9, 52) .. text .. kind)
+    add(place.ended, NOW_TEXT, member)
+    return true
+end
+
+local function count_completed()
+    for _, place in pairs(places) do
+        count(PROCESSING, place.queue, -place.number)
+        count(COMPLETED, place.queue, place.number)
+        weigh(place.queue, place.size)
     end
-    if state == PENDING and delay ~= '' then
-        mark[RUN_AT] = NOW + tonumber(delay)
-    end
-    become(id, mark, state)
-    if state == COMPLETED then
-        weigh(mark[QUEUE], mark[SIZE] + (kind == 'returned' and #content or 0))
-    end
-    put_mark(id, mark)
 end
 
 local function settle_all(at)
-    local first, last = at + 1, at + WIDTH * tonumber(ARGV[at])
-    local ids, answers = {}, {}
-    for i = first, last, WIDTH do
-        ids[#ids + 1] = ARGV[i]
+    local ids, firsts, answers, i = {}, {}, {}, at + 1
+    for n = 1, tonumber(ARGV[at]) do
+        ids[n], firsts[n] = ARGV[i], i
+        i = i + (ARGV[i + 3] == 'completed' and 4 or 8)
     end
-    local marks = read_marks(ids)
-    for n, id in ipairs(ids) do
-        local i, mark = first + WIDTH * (n - 1), marks[n]
-        local serial, token, outcome = tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
-        if not mark then
-            answers[n] = UNKNOWN
-        elseif held_by(mark, serial, token) then
-            settle(id, mark, outcome, ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
+    for n, packed in ipairs(read_all(MARKS, ids)) do
+        local id, first = ids[n], firsts[n]
+        local completed = ARGV[first + 3] == 'completed' or ARGV[first + 4] == 'returned'
+        if packed and completed and completes(id, packed, first) then
             answers[n] = APPLIED
-        elseif mark[SETTLED_SERIAL] == serial and mark[SETTLED_TOKEN] == token
-            and mark[SETTLED_OUTCOME] == outcome then
-            answers[n] = REPEATED
         else
-            answers[n] = FENCED
+            answers[n] = settle_other(id, packed, first)
         end
     end
+    count_completed()
     flush()
-    return answers, last + 1
+    return answers, i
 end

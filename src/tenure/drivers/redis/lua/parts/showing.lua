@@ -1,20 +1,14 @@
--- shown(ids, packed, marks): jobs as records.py reads them. Shared by whatever gives out jobs.
+-- shown(ids, packed, with_extras): jobs as records.py reads them. Shared by whatever gives out jobs.
+-- `with_extras` has the positions of those with error, result or progress.
 -- Out: now, ids, packed marks, blobs, and for jobs with extras {position, error, result, progress}.
 
-local function shown(ids, packed, marks)
-    local blobs, extras = {}, {}
-    for from = 1, #ids, CHUNK do
-        local found = call('HMGET', JOBS, unpack(ids, from, math.min(from + CHUNK - 1, #ids)))
-        for i = 1, #found do
-            blobs[from + i - 1] = found[i]
-        end
+local function shown(ids, packed, with_extras)
+    local extras = {}
+    for n, i in ipairs(with_extras) do
+        local id = ids[i]
+        extras[n] = {
+            i, call('HGET', ERRORS, id), call('HGET', RESULTS, id), call('HGET', PROGRESS, id)
+        }
     end
-    for i, id in ipairs(ids) do
-        if marks[i][EXTRAS] % 8 ~= 0 then
-            extras[#extras + 1] = {
-                i, call('HGET', ERRORS, id), call('HGET', RESULTS, id), call('HGET', PROGRESS, id)
-            }
-        end
-    end
-    return { NOW_TEXT, ids, packed, blobs, extras }
+    return { NOW_TEXT, ids, packed, read_all(JOBS, ids), extras }
 end

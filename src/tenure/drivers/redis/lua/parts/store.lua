@@ -1,12 +1,12 @@
--- What every script shares: the names of keys, the marks of jobs, and the batched writing.
+-- What every script shares: the names of keys, the time, the batched writing, the places of jobs.
 --
 -- KEYS[1] is {namespace}:schema, KEYS[2] a key that never exists. All other keys begin as KEYS[1]
 -- does, so they lie in its slot; scripts.py says why that is right and what KEYS[2] is for.
 -- ARGV[1] is now in microseconds, or empty for the server's clock.
 --
 -- A job is one entry in `jobs` (its head and payload, never looked into here), one in `marks`
--- (all that changes, packed), one in `arrivals`, and one in the place of its state: `ready:..`
--- (pending), `leases` (processing) or `ended:..`. Numbers are whole microseconds or counts below
+-- (parts/marks.lua), one in `arrivals`, and one in the place of its state: `ready:..` (pending),
+-- `leases` (processing) or `ended:..`. Numbers are whole microseconds or counts below
 -- 2^53, which a double holds exactly; they become text by `int` only, since .. rounds to 14 digits
 -- (and Redis takes three times as long to write a number as '%d' does).
 --
@@ -22,20 +22,7 @@ local ARRIVALS, LEASES, TOTALS = base .. 'arrivals', base .. 'leases', base .. '
 local BYTES = base .. 'bytes' -- of each queue: of payload and result of its completed jobs
 local PAUSED, GONE, GONE_AT = base .. 'paused', base .. 'gone', base .. 'gone_at'
 
--- The fields of a mark. 0 and '' stand for none; SEQ is text of 16 digits, CONTENT of 16. HELD says
--- who made the current hold, and when: one text for all jobs of a claim (see held_text).
-local STATE, CANCEL, EXTRAS, PRIORITY = 1, 2, 3, 4
-local RUN_AT, CREATED, UPDATED, FINISHED, UNTIL, LEASE = 5, 6, 7, 8, 9, 10
-local ATTEMPT, STALLS, SERIAL, SETTLED_SERIAL, SIZE = 11, 12, 13, 14, 15
-local SEQ, CONTENT, HELD, SETTLED_TOKEN, SETTLED_OUTCOME, QUEUE, NAME = 16, 17, 18, 19, 20, 21, 22
--- How it is packed, as records.py reads it; half the time of cmsgpack. Texts follow their lengths.
-local LAYOUT = '>BBBbI8I8I8I8I8I8I4I4I4I4I4c16c16Hc0Bc0Bc0Hc0Hc0'
--- Behind it, only where EXTRAS has one of them: the unique key and the limits, as given to enqueue.
-local TAIL, TAIL_AT, UNIQUE, LIMITS = '>Hc0Hc0', 23, 24, 25
-
 local PENDING, BLOCKED, PROCESSING, COMPLETED, FAILED, CANCELLED = 0, 1, 2, 3, 4, 5
--- EXTRAS is the sum of those that the job has, so that the usual job costs no look-up for them.
-local HAS_ERROR, HAS_RESULT, HAS_PROGRESS, HAS_UNIQUE, HAS_LIMITS, HAS_HISTORY = 1, 2, 4, 8, 16, 32
 
 local CHUNK = 4000 -- arguments to one command: unpack has a limit of about 8000
 
@@ -52,6 +39,25 @@ end
 
 local NOW_TEXT = int(NOW)
 
+local function listed(ok, ...)
+    return ok and { ... } or nil
+end
+
+-- What a hash has of each of these fields: false where there is none.
+local function read_all(key, fields)
+    if #fields <= CHUNK then
+        return #fields > 0 and call('HMGET', key, unpack(fields)) or {}
+    end
+    local values = {}
+    for from = 1, #fields, CHUNK do
+        local found = call('HMGET', key, unpack(fields, from, math.min(from + CHUNK - 1, #fields)))
+        for i = 1, #found do
+            values[from + i - 1] = found[i]
+        end
+    end
+    return values
+end
+
 -- --- writing -------------------------------------------------------------------------------------
 
 local batches, order = {}, {}
@@ -62,24 +68,23 @@ local woken = {}
 
 -- The arguments that are gathered for one command on one key; append to it, then flush.
 local function batch_of(command, key)
-    local of_command = batches[command]
-    if not of_command then
-        of_command = {}
-        batches[command] = of_command
-    end
-    local batch = of_command[key]
+    local name = command .. key
+    local batch = batches[name]
     if not batch then
-        batch = { command, key }
-        of_command[key] = batch
+        batch = { command, key, nil, nil } -- with room for two
+        batches[name] = batch
         order[#order + 1] = batch
     end
     return batch
 end
 
-local function put(command, key, first, second)
-    local batch = batch_of(command, key)
+local function add(batch, first, second)
     local n = #batch
     batch[n + 1], batch[n + 2] = first, second
+end
+
+local function put(command, key, first, second)
+    add(batch_of(command, key), first, second)
 end
 
 local function count(state, queue, change)
@@ -150,7 +155,8 @@ local function write_hints()
     woken = {}
 end
 
-local lanes -- parts/lanes.lua has it, which every script that moves jobs uses
+local lanes, keys -- parts/lanes.lua and parts/unique.lua have them
+local lanes_made -- nothing where no job with limits was met
 local lane_changes = {} -- {what, lane, member, due}, made in this order
 
 local function write_lanes()
@@ -166,68 +172,6 @@ local function flush()
     write_levels()
     write_totals()
     write_hints()
-end
-
--- --- marks ---------------------------------------------------------------------------------------
-
-local function listed(ok, ...)
-    return ok and { ... } or nil
-end
-
-local function has_tail(mark)
-    return mark[EXTRAS] % 32 >= 8
-end
-
-local function unpacked(packed)
-    local mark = listed(pcall(struct.unpack, LAYOUT, packed))
-    if mark and mark[EXTRAS] ~= 0 and has_tail(mark) then
-        local tail = listed(pcall(struct.unpack, TAIL, packed, mark[TAIL_AT]))
-        if not tail then
-            return nil
-        end
-        mark[UNIQUE], mark[LIMITS] = tail[1], tail[2]
-    end
-    return mark
-end
-
-local function pack(m)
-    local packed = struct.pack(
-        LAYOUT, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13],
-        m[14], m[15], m[SEQ], m[CONTENT], #m[HELD], m[HELD], #m[SETTLED_TOKEN], m[SETTLED_TOKEN],
-        #m[SETTLED_OUTCOME], m[SETTLED_OUTCOME], #m[QUEUE], m[QUEUE], #m[NAME], m[NAME]
-    )
-    if m[EXTRAS] ~= 0 and has_tail(m) then
-        packed = packed .. struct.pack(TAIL, #m[UNIQUE], m[UNIQUE], #m[LIMITS], m[LIMITS])
-    end
-    return packed
-end
-
--- The marks of ids, each beside its own: false where there is none, nil where it is damaged.
-local function read_marks(ids)
-    local marks = {}
-    for from = 1, #ids, CHUNK do
-        local found = call('HMGET', MARKS, unpack(ids, from, math.min(from + CHUNK - 1, #ids)))
-        for i, packed in ipairs(found) do
-            marks[from + i - 1] = packed and unpacked(packed)
-        end
-    end
-    return marks
-end
-
-local function read_mark(id)
-    local packed = call('HGET', MARKS, id)
-    return packed and unpacked(packed)
-end
-
-local function put_mark(id, mark)
-    mark[UPDATED] = NOW
-    local packed = pack(mark)
-    put('HSET', MARKS, id, packed)
-    return packed
-end
-
-local function has(mark, extra)
-    return math.floor(mark[EXTRAS] / extra) % 2 == 1
 end
 
 -- --- places --------------------------------------------------------------------------------------
@@ -273,48 +217,3 @@ end
 local function ended_key(state, queue)
     return place_of('ended', state, queue)
 end
-
--- Which jobs are held back by a limit together (see parts/lanes.lua).
-local function lane_name(mark)
-    local queue = mark[QUEUE]
-    return struct.pack('>bHc0', mark[PRIORITY], #queue, queue) .. mark[LIMITS]
-end
-
-local function change_lane(what, id, mark)
-    local change = { what, lane_name(mark), mark[SEQ] .. id, mark[RUN_AT] }
-    lane_changes[#lane_changes + 1] = change
-end
-
--- Put a job into the place of its state; `leave` in parts/changing.lua is its counterpart.
-local function enter(id, mark)
-    local state, member = mark[STATE], mark[SEQ] .. id
-    if state == PENDING and mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS) then
-        change_lane('enter', id, mark)
-    elseif state == PENDING then
-        local key = ready_key(mark[QUEUE], mark[PRIORITY])
-        local batch = batch_of('ZADD', key)
-        if #batch == 2 then
-            put('ZADD', levels_key(mark[QUEUE]), int(-mark[PRIORITY]), int(mark[PRIORITY]))
-        end
-        put('ZADD', key, int(mark[RUN_AT]), member)
-        wake(mark[QUEUE])
-    elseif state == PROCESSING then
-        put('ZADD', LEASES, int(mark[UNTIL]), member)
-    else
-        put('ZADD', ended_key(state, mark[QUEUE]), NOW_TEXT, member)
-    end
-    count(state, mark[QUEUE], 1)
-end
-
--- A waiting job that is due at another time from now on; its place is among the same ones.
-local function shift(id, mark)
-    if has(mark, HAS_LIMITS) then
-        change_lane('leave', id, mark)
-        change_lane('enter', id, mark)
-        return
-    end
-    put('ZADD', ready_key(mark[QUEUE], mark[PRIORITY]), int(mark[RUN_AT]), mark[SEQ] .. id)
-    wake(mark[QUEUE])
-end
-
-local keys -- parts/unique.lua has it, which every script that may end a job uses

@@ -9,60 +9,9 @@
 -- the way takes nothing. A job with limits is the head of its lane (parts/lanes.lua): the lane is
 -- changed at once, and what that exposes is taken in its turn.
 
-local PASSED_AT_ONCE = 1000 -- lanes that one script may park
-
--- I12: a job whose mark is damaged is claimed all the same, so that it can be ended: with a stand-in
--- that says so by its CONTENT. The random token still fences older holds.
-local function stand_in(queue, priority, member)
-    local id = id_in(member)
-    local every = HAS_ERROR + HAS_RESULT + HAS_PROGRESS + HAS_HISTORY
-    local mark = {
-        PENDING, 0, every, priority, NOW, NOW, NOW, 0, 0, 0, 0, 0, 0, 0,
-        call('HSTRLEN', JOBS, id), string.sub(member, 1, 16), string.rep('-', 16),
-        '', '', '', queue, ''
-    }
-    local lane = call('HGET', PLACED, id)
-    if lane then
-        local _, _, at = struct.unpack('>bHc0', lane)
-        mark[EXTRAS] = every + HAS_LIMITS
-        mark[UNIQUE], mark[LIMITS] = '', string.sub(lane, at)
-    end
-    return mark
-end
-
 -- The token behind its length, the instant, the worker.
 local function held_text(token, worker)
     return struct.pack('>Bc0I8', #token, token, NOW) .. worker
-end
-
-local function before(one, other)
-    if one[PRIORITY] ~= other[PRIORITY] then
-        return one[PRIORITY] > other[PRIORITY]
-    elseif one[RUN_AT] ~= other[RUN_AT] then
-        return one[RUN_AT] < other[RUN_AT]
-    end
-    return one[SEQ] < other[SEQ]
-end
-
--- What the token holds already, by queue, in the order of claims. Looks at all running jobs; only a
--- claim whose answer was lost asks for it.
-local function held_by_token(token)
-    local held = {}
-    for from = 0, call('ZCARD', LEASES) - 1, CHUNK do
-        local ids = ids_in(call('ZRANGE', LEASES, from, from + CHUNK - 1))
-        local marks = read_marks(ids)
-        for i, id in ipairs(ids) do
-            local mark = marks[i]
-            if mark and mark[STATE] == PROCESSING and token_of(mark) == token then
-                held[mark[QUEUE]] = held[mark[QUEUE]] or {}
-                table.insert(held[mark[QUEUE]], { id = id, mark = mark })
-            end
-        end
-    end
-    for _, entries in pairs(held) do
-        table.sort(entries, function(a, b) return before(a.mark, b.mark) end)
-    end
-    return held
 end
 
 -- Due jobs of one queue and priority, as they are read and as lanes expose more of them.
@@ -72,164 +21,153 @@ local function read_due(queue, priority, most)
     end
     local members =
         call('ZRANGEBYSCORE', ready_key(queue, priority), '-inf', NOW_TEXT, 'LIMIT', 0, most)
+    local ids = ids_in(members)
     return {
-        queue = queue, priority = priority, members = members, marks = read_marks(ids_in(members)),
+        queue = queue, priority = priority, members = members, ids = ids,
+        packed = read_all(MARKS, ids), -- false where there is none
+        marks = {}, -- unpacked, of those that were looked at
         cut = #members == most, -- there may be more
         again = false, -- something is behind where it was cut: read on
         lower = false, -- something was exposed in another priority
     }
 end
 
--- Put what was exposed since into its place behind `from`.
-local function add_exposed(due, from)
-    for _, entry in ipairs(lanes().newly_exposed()) do
-        local lane, members, marks = entry.lane, due.members, due.marks
-        if lane.queue == due.queue and entry.due <= NOW and lane.priority ~= due.priority then
-            due.lower = true
-        elseif lane.queue == due.queue and entry.due <= NOW then
-            local mark = read_mark(id_in(entry.member))
-                or stand_in(lane.queue, lane.priority, entry.member)
-            local at = from + 1
-            while members[at] and not (marks[at] and before(mark, marks[at])) do
-                at = at + 1
-            end
-            if due.cut and not members[at] then
-                due.again = true
-            else
-                for n = #members, at, -1 do
-                    marks[n + 1] = marks[n]
-                end
-                table.insert(members, at, entry.member)
-                marks[at] = mark
-            end
+-- What a claim makes of the head of a waiting job without unique key and limits; false for others.
+local function claimed_head(claim, head)
+    local f = head_fields(head)
+    return f and f[1] == PENDING and f[3] % 32 < 8 and {
+        has_extras = f[3] % 8 ~= 0,
+        text = packed_head(
+            PROCESSING, f[2], f[3], f[4], NOW + claim.lease, claim.lease, f[7] + 1, f[8], f[9] + 1,
+            f[10], claim.held, f[12], f[13]
+        ),
+    }
+end
+
+-- The mark of a job after the claim, and whether it has extras, if the mark is the usual one.
+local function usual(claim, old)
+    local head, kind = pieces(old)
+    if not head then
+        return nil
+    end
+    local new = claim.heads[head]
+    if new == nil then
+        new = claimed_head(claim, head)
+        claim.heads[head] = new
+    end
+    if claim.plain[kind] == nil then
+        claim.plain[kind] = plain_kind(kind) ~= nil
+    end
+    if new and claim.plain[kind] then
+        return NOW_PACKED .. string.sub(old, 9, 52) .. new.text .. kind, new.has_extras
+    end
+end
+
+local function take_due(claim, due, wanted)
+    local key, members, i, taken = ready_key(due.queue, due.priority), due.members, 0, 0
+    local removed = batch_of('ZREM', key) -- the first write, since a removal is never refused
+    local leases, written = batch_of('ZADD', LEASES), batch_of('HSET', MARKS)
+    while taken < wanted and not claim.full_up and i < #members do
+        i = i + 1
+        local member, id, old = members[i], due.ids[i], due.packed[i]
+        local whole, has_extras
+        if old then
+            whole, has_extras = usual(claim, old)
         end
+        if not whole then
+            whole = take_other(claim, due, i)
+        elseif fits(claim, struct.unpack('>I4', old, 41)) then
+            give(claim, id, whole, has_extras)
+        else
+            break
+        end
+        if whole then
+            taken = taken + 1
+            removed[taken + 2] = member
+            add(written, id, whole)
+        end
+    end
+    for n = taken + 2, 3, -1 do -- the last first: a small sorted set looks for a place from its front
+        add(leases, claim.lease_end, removed[n])
+    end
+    if taken > 0 then
+        left_ready[key] = { due.queue, due.priority }
+        count(PENDING, due.queue, -taken)
+        count(PROCESSING, due.queue, taken)
+        claim.removals[#claim.removals + 1] = removed
+    end
+    return taken
+end
+
+-- Of one queue, priority by priority.
+local function take_from(claim, queue, room)
+    local taken, levels, n = 0, call('ZRANGE', levels_key(queue), 0, -1), 1
+    while levels[n] do
+        local wanted = math.min(room - taken, claim.limit - #claim.ids)
+        if claim.full_up or wanted <= 0 then
+            break
+        end
+        local due = read_due(queue, tonumber(levels[n]), wanted)
+        taken = taken + take_due(claim, due, wanted)
+        if due.lower then
+            local below = '(' .. int(-due.priority)
+            levels, n = call('ZRANGEBYSCORE', levels_key(queue), below, '+inf'), 0
+            if due.again then
+                table.insert(levels, 1, int(due.priority))
+            end
+        elseif due.again then
+            n = n - 1
+        end
+        if due.again then
+            flush() -- what is taken must not be read again
+        end
+        n = n + 1
+    end
+end
+
+-- Where no limit is about, what was taken of each place are its first. Removing these by their rank is
+-- one seek for all of them, and short for replicas and the log.
+local function remove_by_rank(removals)
+    for _, batch in ipairs(removals) do
+        local taken = #batch - 2
+        for i = #batch, 3, -1 do
+            batch[i] = nil
+        end
+        batch[1] = 'ZREMRANGEBYRANK'
+        add(batch, '0', int(taken - 1))
     end
 end
 
 local function take(at)
-    local token, lease = ARGV[at], tonumber(ARGV[at + 2])
-    local held_now = held_text(token, ARGV[at + 1])
-    local lease_end = int(NOW + lease)
-    local limit, max_bytes = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-    local ids, packed, marks, size, full_up = {}, {}, {}, 0, false
-    local passed = 0
-
-    local function fits(mark)
-        size = size + mark[SIZE]
-        full_up = full_up or #ids >= limit or (#ids > 0 and size > max_bytes)
-        return not full_up
-    end
-
-    local function give(id, mark, whole)
-        ids[#ids + 1], packed[#packed + 1], marks[#marks + 1] = id, whole, mark
-    end
-
-    -- Whether no limit holds the job; else its lane is parked.
-    local function passes(due, i, mark)
-        local lane = lanes().lane_named(lane_name(mark))
-        local key = lanes().full_key(lane)
-        if key then
-            lanes().pass_over(lane, due.members[i], key)
-            add_exposed(due, i)
-            passed = passed + 1
-            full_up = full_up or passed >= PASSED_AT_ONCE
-            due.again = due.again or due.cut
-        end
-        return not key
-    end
-
-    local function take_due(due, wanted)
-        local key, queue = ready_key(due.queue, due.priority), due.queue
-        local taken, removed, leases = 0, batch_of('ZREM', key), batch_of('ZADD', LEASES)
-        local written, members = batch_of('HSET', MARKS), due.members
-        local n, i = #leases, 0
-        while taken < wanted and not full_up and i < #members do
-            i = i + 1
-            local member = members[i]
-            local id, mark = id_in(member), due.marks[i] or stand_in(queue, due.priority, member)
-            local limited = mark[EXTRAS] ~= 0 and has(mark, HAS_LIMITS)
-            if not limited or passes(due, i, mark) then
-                if not fits(mark) then
-                    break
-                end
-                mark[STATE], mark[HELD], mark[LEASE] = PROCESSING, held_now, lease
-                mark[UNTIL], mark[UPDATED] = NOW + lease, NOW
-                mark[ATTEMPT], mark[SERIAL] = mark[ATTEMPT] + 1, mark[SERIAL] + 1
-                if mark[EXTRAS] ~= 0 and has(mark, HAS_UNIQUE) then
-                    keys().free_started(id, mark)
-                end
-                local whole = pack(mark)
-                taken = taken + 1
-                removed[taken + 2] = member
-                leases[n + 1], leases[n + 2] = lease_end, member
-                written[n + 1], written[n + 2] = id, whole
-                n = n + 2
-                give(id, mark, whole)
-                if limited then
-                    lanes().take(lanes().lane_named(lane_name(mark)), member, mark[SERIAL])
-                    add_exposed(due, i)
-                end
-            end
-        end
-        if taken > 0 then
-            left_ready[key] = { queue, due.priority }
-            count(PENDING, queue, -taken)
-            count(PROCESSING, queue, taken)
-        end
-        return taken
-    end
-
-    -- Of one queue, priority by priority; how many.
-    local function take_from(queue, room)
-        local taken, levels, n = 0, call('ZRANGE', levels_key(queue), 0, -1), 1
-        while levels[n] do
-            local wanted = math.min(room - taken, limit - #ids)
-            if full_up or wanted <= 0 then
-                break
-            end
-            local due = read_due(queue, tonumber(levels[n]), wanted)
-            taken = taken + take_due(due, wanted)
-            if due.lower then
-                local below = '(' .. int(-due.priority)
-                levels, n = call('ZRANGEBYSCORE', levels_key(queue), below, '+inf'), 0
-                if due.again then
-                    table.insert(levels, 1, int(due.priority))
-                end
-            elseif due.again then
-                n = n - 1
-            end
-            if due.again then
-                flush() -- what is taken must not be read again
-            end
-            n = n + 1
-        end
-        return taken
-    end
-
-    local more_to_free = call('EXISTS', FREEING) == 1 and freeing().free_in_time(at + 6)
-    local held = ARGV[at + 5] == '1' and held_by_token(token) or {}
-    local room = {}
+    local token, lease, queues = ARGV[at], tonumber(ARGV[at + 2]), {}
+    local claim = {
+        token = token, lease = lease, held = held_text(token, ARGV[at + 1]),
+        lease_end = int(NOW + lease), limit = tonumber(ARGV[at + 3]),
+        max_bytes = tonumber(ARGV[at + 4]),
+        heads = {}, plain = {}, -- by the head of a waiting job, by kind
+        ids = {}, packed = {}, with_extras = {}, size = 0, -- what is given
+        removals = {}, passed = 0, full_up = false,
+    }
     for i = at + 6, #ARGV, 2 do
-        room[i] = tonumber(ARGV[i + 1])
-        for _, entry in ipairs(held[ARGV[i]] or {}) do
-            if room[i] <= 0 or not fits(entry.mark) then
-                break
-            end
-            room[i] = room[i] - 1
-            give(entry.id, entry.mark, pack(entry.mark))
-        end
-        held[ARGV[i]] = nil
+        queues[#queues + 1] = { name = ARGV[i], room = tonumber(ARGV[i + 1]) }
+    end
+    local more_to_free = call('EXISTS', FREEING) == 1 and freeing().free_in_time(at + 6)
+    if ARGV[at + 5] == '1' then
+        give_held(claim, queues)
     end
     local asked = {} -- a queue named twice is asked once
-    for i = at + 6, #ARGV, 2 do
-        local queue = ARGV[i]
-        if not full_up and not asked[queue] and call('SISMEMBER', PAUSED, queue) == 0 then
-            asked[queue] = true
-            take_from(queue, room[i])
+    for _, queue in ipairs(queues) do
+        local name = queue.name
+        if not claim.full_up and not asked[name] and call('SISMEMBER', PAUSED, name) == 0 then
+            asked[name] = true
+            take_from(claim, name, queue.room)
         end
     end
+    if not lanes_made then
+        remove_by_rank(claim.removals)
+    end
     flush()
-    local answer = shown(ids, packed, marks)
-    answer[6] = (more_to_free or passed >= PASSED_AT_ONCE) and 1 or 0
+    local answer = shown(claim.ids, claim.packed, claim.with_extras)
+    answer[6] = (more_to_free or claim.passed >= PASSED_AT_ONCE) and 1 or 0
     return answer
 end
