@@ -114,10 +114,10 @@ async def exchange(
 ) -> tuple[Settled, list[Claim]]:
     """Record and claim in one round trip; the whole call fails where one half does."""
     rows = await runner.fetch("exchange", *_arguments(items), *claim_arguments(request), now)
-    claimed = [tuple(row)[2:] for row in rows if row[2] is not None]
-    queues = [queue.name for queue in request.queues]
-    settled = Settled(answers=_answers(rows[0][0], items), freed=rows[0][1])
-    return settled, read_claims(claimed, request.token, queues)
+    *_, numbers, freed = rows[0]
+    settled = Settled(answers=_answers(numbers, items), freed=freed)
+    claimed = rows if rows[0][0] is not None else []
+    return settled, read_claims(claimed, request.token, [queue.name for queue in request.queues])
 
 
 def makes_claimable(items: Sequence[RecordItem]) -> bool:
