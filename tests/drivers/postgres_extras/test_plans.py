@@ -20,7 +20,7 @@ BATCH = 16
 
 READY, ID, RUNNING, KEY = "jobs_ready", "jobs_id", "jobs_processing", "jobs_pkey"
 KEPT = "jobs_kept"
-IDS = [f"running-{n}" for n in range(1, BATCH + 1)]
+IDS = sorted(f"running-{n}" for n in range(1, BATCH + 1))
 HOLDS = {"p1": IDS, "p2": [1] * BATCH, "p3": ["t"] * BATCH}
 OUTCOMES = {
     **HOLDS,
@@ -32,6 +32,8 @@ OUTCOMES = {
     "p9": [None] * BATCH,
     "p10": ["done"] * BATCH,
 }
+OTHERS = sorted(f"running-{n}" for n in range(101, BATCH + 101))
+COMPLETIONS = {**HOLDS, "p1": OTHERS, **{f"p{n}": None for n in range(4, 14)}}
 TYPES = {
     "claim": "text[] int[] int text text float8 int8 timestamptz",
     "record": "text[] int8[] text[] int2[] int2[] bool[] float8[] text[] bytea[] text[] "
@@ -59,6 +61,7 @@ CASES: list[tuple[str, dict[str, Any], set[str], int]] = [
         4 * BATCH,
     ),
     ("record", {**OUTCOMES, "p11": None, "p12": None, "p13": None}, {ID}, 2 * BATCH),
+    ("record", COMPLETIONS, {ID}, 2 * BATCH),
     ("extend", {**HOLDS, "p4": 30.0, "p5": None}, {ID, KEY}, 4 * BATCH),
     ("get", {"p1": "running-1"}, {ID}, 1),
     ("progress", {"p1": "running-1", "p2": 1, "p3": "t", "p4": b"1", "p5": None}, {ID}, 2),

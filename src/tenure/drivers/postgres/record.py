@@ -52,13 +52,8 @@ class _Change(Struct, frozen=True, kw_only=True):
     result: bytes | None = None
 
 
-_PLAINLY_COMPLETED = _Change(state=_COMPLETED)
-
-
 def _change(outcome: Outcome) -> _Change:
     match outcome:
-        case Completed(result=None):
-            return _PLAINLY_COMPLETED
         case Completed(result=result):
             return _Change(state=_COMPLETED, result=result)
         case Retried(delay=delay, failure=failure):
@@ -93,16 +88,18 @@ async def record(runner: Runner, items: Sequence[RecordItem], now: datetime | No
     left = list(enumerate(items))
     while left:
         by_job = {hold.job_id: (place, (hold, outcome)) for place, (hold, outcome) in left[::-1]}
-        batch = list(by_job.values())
+        batch = [item for _, item in by_job.values()]
         try:
-            rows = await runner.fetch("record", *_arguments([item for _, item in batch]), now)
+            rows = await runner.fetch("record", *_arguments(batch), now)
         except StoreUnavailable as error:
             if answers:
                 raise StoreUnavailable(str(error), ambiguous=True) from error
             raise
-        settled = _answers(rows[0][0], len(batch))
+        settled = _answers(rows[0][0], batch)
         freed = freed or rows[0][1]
-        answers |= {place: answer for (place, _), answer in zip(batch, settled, strict=True)}
+        answers |= {
+            place: answer for (place, _), answer in zip(by_job.values(), settled, strict=True)
+        }
         left = [each for each in left if each[0] not in answers]
     return Settled(answers=[answers[place] for place in range(len(items))], freed=freed)
 
@@ -117,10 +114,10 @@ async def exchange(
 ) -> tuple[Settled, list[Claim]]:
     """Record and claim in one round trip; the whole call fails where one half does."""
     rows = await runner.fetch("exchange", *_arguments(items), *claim_arguments(request), now)
-    claimed = [tuple(row)[2:] for row in rows if row[2] is not None]
-    queues = [queue.name for queue in request.queues]
-    settled = Settled(answers=_answers(rows[0][0], len(items)), freed=rows[0][1])
-    return settled, read_claims(claimed, request.token, queues)
+    *_, numbers, freed = rows[0]
+    settled = Settled(answers=_answers(numbers, items), freed=freed)
+    claimed = rows if rows[0][0] is not None else []
+    return settled, read_claims(claimed, request.token, [queue.name for queue in request.queues])
 
 
 def makes_claimable(items: Sequence[RecordItem]) -> bool:
@@ -129,12 +126,22 @@ def makes_claimable(items: Sequence[RecordItem]) -> bool:
 
 
 def _arguments(items: Sequence[RecordItem]) -> tuple[object, ...]:
-    changes = [_change(outcome) for _, outcome in items]
-    past = [(hold.job_id, how) for hold, outcome in items if (how := _tried(outcome)) is not None]
-    return (
+    """The columns of the outcomes, in the order of the ids byte by byte."""
+    items = sorted(items, key=_job_id)
+    holds = (
         [hold.job_id for hold, _ in items],
         [hold.serial for hold, _ in items],
         [hold.token for hold, _ in items],
+    )
+    results = [outcome.result for _, outcome in items if isinstance(outcome, Completed)]
+    if len(results) == len(items):
+        if not any(result is not None for result in results):
+            return (*holds, *[None] * 9)
+        return (*holds, *[None] * 5, results, [outcome_digest(o) for _, o in items], None, None)
+    changes = [_change(outcome) for _, outcome in items]
+    past = [(hold.job_id, how) for hold, outcome in items if (how := _tried(outcome)) is not None]
+    return (
+        *holds,
         [change.state for change in changes],
         [change.back for change in changes],
         [change.clears for change in changes],
@@ -147,16 +154,22 @@ def _arguments(items: Sequence[RecordItem]) -> tuple[object, ...]:
     )
 
 
+def _job_id(item: RecordItem) -> str:
+    return item[0].job_id
+
+
 def _tried(outcome: Outcome) -> str | None:
     """What the history of the job gets."""
     how = None if isinstance(outcome, Completed) else tried(outcome)
     return None if how is None else tried_text(how)
 
 
-def _answers(numbers: Sequence[int] | None, count: int) -> list[Recorded]:
+def _answers(numbers: Sequence[int] | None, items: Sequence[RecordItem]) -> list[Recorded]:
+    """What the numbers say of each item; they are in the order of `_arguments`."""
     if numbers is None:
-        return [Recorded.APPLIED] * count
-    return [_ANSWERS[number] for number in numbers]
+        return [Recorded.APPLIED] * len(items)
+    by_id = dict(zip(sorted(map(_job_id, items)), numbers, strict=True))
+    return [_ANSWERS[by_id[hold.job_id]] for hold, _ in items]
 
 
 async def progress(runner: Runner, hold: Hold, value: bytes, now: datetime | None) -> Recorded:

@@ -5,14 +5,12 @@ it never raises, so that a bad record harms only itself (I12). The types of the 
 that can be wrong: the texts in JSON, the number of the state, how a unique key is held, a key of a
 limit that is NULL, and times beyond those of Python.
 
-A *job row* is what the statements that say so answer, in this order: queue, priority, run_at, seq,
-lease, id, name, state, max_attempts, timeout, headers, attempt, stalls, serial, created_at,
-updated_at, finished_at, error, result, progress, cancel_requested, key, key_until, key_mode,
-key_period, key_max_wait, limits, payload.
+The columns of a *job row* are in job_row.sql. More columns may follow them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from struct import Struct
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -39,25 +37,38 @@ class Row(Protocol):
 ReadJob = tuple[Job[bytes], str | None]
 
 _NO_HEADERS: Mapping[str, str] = {}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STATES = dict(enumerate(STATES))
+_ZERO = datetime(2000, 1, 1, tzinfo=UTC)  # from which the server counts
 _UNKNOWN = Tried(outcome="unknown", kind="damaged", message="")
-_UNREADABLE = (ValueError, IndexError, TypeError, msgspec.MsgspecError)
+_UNREADABLE = (ValueError, IndexError, TypeError, OverflowError, msgspec.MsgspecError)
+_microseconds = Struct(">q").unpack
 _QUEUE, _PRIORITY, _RUN_AT, _SEQ, _LEASE = range(5)
+
+
+class _Times(dict[bytes, datetime]):
+    """Times by the eight bytes in which they were sent. For one answer: jobs share most of them."""
+
+    def __missing__(self, sent: bytes) -> datetime:
+        time = _ZERO + timedelta(0, *divmod(_microseconds(sent)[0], 1_000_000))
+        self[sent] = time
+        return time
 
 
 def read_claims(rows: Sequence[Row], token: str, queues: Sequence[str]) -> list[Claim]:
     """The claims of the token that job rows show, in the order of claims (I11)."""
     rank = {queue: place for place, queue in reversed(list(enumerate(queues)))}
     last = len(queues)  # a repeated claim also returns what lies in queues that it did not name
-    ordered = sorted(
-        rows,
-        key=lambda row: (rank.get(row[_QUEUE], last), -row[_PRIORITY], row[_RUN_AT], row[_SEQ]),
-    )
-    return [_read_claim(row, token) for row in ordered]
+
+    def place(row: Row) -> tuple[int, int, tuple[int], int]:
+        due = _microseconds(row[_RUN_AT])
+        return rank.get(row[_QUEUE], last), -row[_PRIORITY], due, row[_SEQ]
+
+    times = _Times()
+    return [_read_claim(row, token, times) for row in sorted(rows, key=place)]
 
 
-def _read_claim(row: Row, token: str) -> Claim:
-    job, damage = _read(row)
+def _read_claim(row: Row, token: str, times: _Times) -> Claim:
+    job, damage = _read_job(row, times)
     return Claim(
         job=job,
         hold=Hold(job.id, job.serial, token),
@@ -70,7 +81,7 @@ def _read_claim(row: Row, token: str) -> Claim:
 
 def read_job(row: Row) -> Job[bytes]:
     """The job that a job row shows, with stand-ins for what cannot be read."""
-    return _read(row)[0]
+    return _read_job(row, _Times())[0]
 
 
 def read_past(row: Row) -> PastAttempt:
@@ -92,16 +103,7 @@ def read_past(row: Row) -> PastAttempt:
     )
 
 
-def _read(row: Row) -> ReadJob:
-    wrong: list[str] = []
-
-    def read(field: str, value: Any, decode: Callable[[Any], T], stand_in: T) -> T:
-        try:
-            return decode(value)
-        except _UNREADABLE as error:
-            wrong.append(f"{field}: {error}")
-            return stand_in
-
+def _read_job(row: Row, times: _Times) -> ReadJob:
     (
         queue,
         priority,
@@ -131,7 +133,9 @@ def _read(row: Row) -> ReadJob:
         key_max_wait,
         limits,
         payload,
+        *_,
     ) = row
+    wrong: list[str] = []
     job: Job[bytes] = Job(  # calling `Job[bytes]` takes six times as long
         id=job_id,
         name=name,
@@ -142,31 +146,44 @@ def _read(row: Row) -> ReadJob:
         timeout=timeout,
         headers=_NO_HEADERS
         if headers is None
-        else read("headers", headers, read_headers, _NO_HEADERS),
-        state=read("state", state, _state, State.FAILED),
+        else _read(wrong, "headers", headers, read_headers, _NO_HEADERS),
+        state=_STATES.get(state) or _read(wrong, "state", state, _no_state, State.FAILED),
         attempt=attempt,
         stalls=stalls,
         serial=serial,
-        run_at=run_at,
-        created_at=created_at,
-        updated_at=updated_at,
-        finished_at=finished_at,
-        error=None if error is None else read("error", error, _failure, None),
+        run_at=times.get(run_at) or _read(wrong, "run_at", run_at, times.__getitem__, _ZERO),
+        created_at=times.get(created_at)
+        or _read(wrong, "created_at", created_at, times.__getitem__, _ZERO),
+        updated_at=times.get(updated_at)
+        or _read(wrong, "updated_at", updated_at, times.__getitem__, _ZERO),
+        finished_at=None
+        if finished_at is None
+        else _read(wrong, "finished_at", finished_at, times.__getitem__, _ZERO),
+        error=None if error is None else _read(wrong, "error", error, _failure, None),
         result=result,
         progress=progress,
         cancel_requested=cancel_requested,
         unique=None
         if key is None
-        else read("unique", (key, key_until, key_mode, key_period, key_max_wait), _unique, None),
-        limits=() if limits is None else read("limits", limits, _limits, ()),
+        else _read(
+            wrong, "unique", (key, key_until, key_mode, key_period, key_max_wait), _unique, None
+        ),
+        limits=() if limits is None else _read(wrong, "limits", limits, _limits, ()),
     )
     return job, "; ".join(wrong) or None
 
 
-def _state(number: int) -> State:
-    if number < 0:
-        raise ValueError(f"no state has the number {number}")
-    return STATES[number]
+def _read(wrong: list[str], field: str, value: Any, decode: Callable[[Any], T], stand_in: T) -> T:
+    """The value, or the stand-in for one that cannot be read; `wrong` then tells of it."""
+    try:
+        return decode(value)
+    except _UNREADABLE as error:
+        wrong.append(f"{field}: {error}")
+        return stand_in
+
+
+def _no_state(number: int) -> State:
+    raise ValueError(f"no state has the number {number}")
 
 
 def _unique(columns: tuple[object, ...]) -> UniqueKey | None:

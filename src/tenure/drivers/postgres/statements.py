@@ -42,7 +42,9 @@ class Statements:
         text = self._texts.get(name)
         if text is None:
             file, _, source = name.partition(" ")
-            text = self._placed(_read(f"queries/{file}.sql")).replace("{source}", _SOURCES[source])
+            text = self._placed(_read(f"queries/{file}.sql"))
+            text = text.replace("{job_row}", _read("job_row.sql"))
+            text = text.replace("{source}", _SOURCES[source])
             self._texts[name] = text
         return text
 

@@ -5,6 +5,8 @@
 -- Each queue is read priority by priority, so that jobs due later at a better priority cost one
 -- probe instead of being read past. Jobs that others are about to claim or write are skipped. An
 -- empty claim writes nothing. Unique keys are touched only for jobs whose start gives theirs back.
+-- Jobs are taken all at once where nothing is to be said of any of them: no limits, no key to give back,
+-- and all fit. Else one by one, from the same place on.
 -- Jobs with limits are looked at one by one, under the right of hold_limits.sql. What then follows
 -- stands after the job's place, where the reading goes on, or before it, and the queue is read anew.
 -- A lane whose head should have been met, but was not, has it locked by somebody: another job then
@@ -18,6 +20,10 @@ DECLARE
     v_left integer := p_limit;
     v_bytes bigint := p_max_bytes;
     v_taken bigint[] := '{}';
+    v_paused text[];  -- of the queues
+    v_seqs bigint[];  -- jobs that may be taken together, their size, and whether there is more to it
+    v_size bigint;
+    v_own boolean;
     v_keys text[] := '{}';  -- those that the start gives back, and whose they are
     v_key_ids text[] := '{}';
     v_room integer;
@@ -32,16 +38,20 @@ DECLARE
     v_missed boolean;
     v_job record;
 BEGIN
-    IF EXISTS (SELECT FROM {schema}.marks WHERE id > 0) OR EXISTS (
-        SELECT FROM {schema}.holds
-        WHERE free_at <= v_now OR free_at > v_now + interval '2 seconds'
-    ) OR EXISTS (
-        SELECT FROM unnest(p_queues) AS asked (queue)
-        WHERE CASE WHEN EXISTS (
-            SELECT FROM {schema}.lanes AS l
-            WHERE l.queue = asked.queue AND l.parked IS NULL AND l.head_at <= v_now
-        ) THEN {schema}.near(asked.queue, p_limit, v_now) END
-    ) THEN
+    SELECT
+        EXISTS (SELECT FROM {schema}.marks WHERE id > 0) OR EXISTS (
+            SELECT FROM {schema}.holds
+            WHERE free_at <= v_now OR free_at > v_now + interval '2 seconds'
+        ) OR EXISTS (
+            SELECT FROM unnest(p_queues) AS asked (queue)
+            WHERE CASE WHEN EXISTS (
+                SELECT FROM {schema}.lanes AS l
+                WHERE l.queue = asked.queue AND l.parked IS NULL AND l.head_at <= v_now
+            ) THEN {schema}.near(asked.queue, p_limit, v_now) END
+        ),
+        ARRAY(SELECT queue FROM {schema}.paused WHERE queue = ANY (p_queues))
+    INTO v_anew, v_paused;
+    IF v_anew THEN
         v_may := {schema}.hold_limits();
         IF v_may THEN
             PERFORM {schema}.look_again(v_now);
@@ -51,7 +61,7 @@ BEGIN
     <<queues>>
     FOR q IN 1 .. cardinality(p_queues) LOOP
         v_room := p_limits[q];
-        CONTINUE WHEN EXISTS (SELECT FROM {schema}.paused WHERE queue = p_queues[q]);
+        CONTINUE WHEN p_queues[q] = ANY (v_paused);
         v_missed := false;
         v_anew := false;
         v_priority := 2147483647;
@@ -59,7 +69,13 @@ BEGIN
             EXIT queues WHEN v_left <= 0;
             EXIT WHEN v_room <= 0;
             IF NOT v_anew THEN
-                v_priority := {schema}.priority_below(p_queues[q], v_priority);
+                v_priority := (
+                    SELECT j.priority FROM {schema}.jobs AS j
+                    WHERE j.state = 0 AND NOT j.kept AND j.queue = p_queues[q]
+                        AND j.priority < v_priority
+                    ORDER BY j.queue DESC, j.priority DESC, j.run_at DESC, j.seq DESC
+                    LIMIT 1
+                );  -- as priority_below.sql, without the cost of a call
             END IF;
             IF v_priority IS NULL THEN
                 EXIT WHEN v_missed OR NOT EXISTS (
@@ -77,6 +93,28 @@ BEGIN
                 v_anew := false;
                 v_priority := 2147483647;
                 CONTINUE;
+            END IF;
+            IF v_may IS NULL THEN
+                SELECT array_agg(f.seq), sum(f.size), bool_or(f.own) INTO v_seqs, v_size, v_own
+                FROM (
+                    SELECT
+                        j.seq, octet_length(j.payload) AS size,
+                        j.lane IS NOT NULL OR j.key_until = 'started' AS own
+                    FROM {schema}.jobs AS j
+                    WHERE j.state = 0 AND NOT j.kept AND j.queue = p_queues[q]
+                        AND j.priority = v_priority AND j.run_at <= v_now
+                    ORDER BY j.run_at, j.seq
+                    LIMIT least(v_room, v_left)
+                    FOR UPDATE SKIP LOCKED
+                ) AS f;
+                CONTINUE WHEN v_seqs IS NULL;
+                IF v_own IS NOT TRUE AND v_size <= v_bytes THEN
+                    v_taken := v_taken || v_seqs;
+                    v_bytes := v_bytes - v_size;
+                    v_left := v_left - cardinality(v_seqs);
+                    v_room := v_room - cardinality(v_seqs);
+                    CONTINUE;
+                END IF;
             END IF;
             v_at := '-infinity';
             v_seq := 0;

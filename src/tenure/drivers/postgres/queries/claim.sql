@@ -1,6 +1,3 @@
--- Takes due jobs. See functions/claim.sql. Out: a job row (see rows.py).
-SELECT
-    queue, priority, run_at, seq, lease, id, name, state, max_attempts, timeout, headers, attempt,
-    stalls, serial, created_at, updated_at, finished_at, error, result, progress, cancel_requested,
-    key, key_until, key_mode, key_period, key_max_wait, limits, payload
+-- Takes due jobs. See functions/claim.sql. Out: a job row (job_row.sql).
+SELECT {job_row}
 FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8)

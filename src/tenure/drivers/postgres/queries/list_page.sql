@@ -1,10 +1,7 @@
 -- Jobs between the cursor and the floor that match, newest arrival first.
--- In: cursor, floor, state, queue, name (NULL: any), how many at most. Out: a job row (see rows.py).
+-- In: cursor, floor, state, queue, name (NULL: any), how many at most. Out: a job row (job_row.sql).
 -- {source} is one of the texts in statements.py: which index gives the candidates.
-SELECT
-    queue, priority, run_at, seq, lease, id, name, state, max_attempts, timeout, headers, attempt,
-    stalls, serial, created_at, updated_at, finished_at, error, result, progress, cancel_requested,
-    key, key_until, key_mode, key_period, key_max_wait, limits, payload
+SELECT {job_row}
 FROM {schema}.jobs
 WHERE {source} AND seq < $1 AND seq >= $2
     AND ($3::smallint IS NULL OR state = $3)
