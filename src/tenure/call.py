@@ -83,8 +83,7 @@ def new_job(
     call: Call, *, ids: JobIds, now: datetime, payload_limit: int, codec: PayloadCodec | None = None
 ) -> NewJob:
     """Check and encode a call. Raises `InvalidJob` with the path of what was wrong."""
-    if not isinstance(call, Call):
-        raise InvalidJob("", f"must be a tenure.Call, got {type(call).__name__}")
+    _check_call(call)
     if call.delay is not None and call.at is not None:
         raise InvalidJob("at", "must not be given together with delay: choose one")
     try:
@@ -122,6 +121,11 @@ def new_job(
         payload=sealed(payload, codec),
         content=content_digest(job, codec.digest_key),
     )
+
+
+def _check_call(call: object) -> None:
+    if not isinstance(call, Call):
+        raise InvalidJob("", f"must be a tenure.Call, got {type(call).__name__}")
 
 
 def new_jobs(
