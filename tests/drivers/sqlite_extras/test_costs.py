@@ -5,17 +5,20 @@ import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from tenure.clock import SystemClock
 from tenure.drivers.sqlite import SqliteDriver, inspection
 from tenure.drivers.sqlite.claim import claim as take
 from tenure.drivers.sqlite.connection import Patience, Settings, close, connect
 from tenure.drivers.sqlite.enqueue import enqueue
+from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.fork import Gate
 from tenure.drivers.sqlite.statements import statement
-from tenure.drivers.sqlite.transaction import Transaction
+from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.outcomes import (
     Cancelled,
     Completed,
@@ -29,6 +32,8 @@ from tenure.outcomes import (
 from tenure.states import State
 from tenure.types import ClaimRequest, JobFilter, ManualRetry, Move, NewJob, QueueLimit, Retention
 from tests.drivers.sqlite_extras.support import claim, jobs, log_of, opened
+
+T = TypeVar("T")
 
 HOT = [
     "claim_due",
@@ -238,3 +243,39 @@ async def step(
         case _:
             await driver.prune(Retention(completed=60.0, completed_count=2), 3, now=now)
             await driver.prune(Retention(completed_bytes=9000), 2, now=now)
+
+
+def test_a_batch_takes_a_fixed_number_of_statements(tmp_path: Path) -> None:
+    """Each statement takes and gives up the interpreter's lock, as does each row that is read."""
+    settings = Settings(
+        path=str(tmp_path / "jobs.db"), synchronous="NORMAL", busy_timeout=5.0, migrate=True
+    )
+    connection = connect(settings, Patience(5.0, Gate()), reading=False)
+    statements: list[str] = []
+
+    def run(operation: Operation[T]) -> T:
+        transaction = Transaction(connection, SystemClock())
+        connection.set_trace_callback(statements.append)
+        answer = operation(transaction)
+        transaction.finish()
+        connection.set_trace_callback(None)
+        return answer
+
+    try:
+        for size in (16, 64):
+            request = ClaimRequest(
+                token=f"t{size}",
+                queues=(QueueLimit("default", size),),
+                limit=size,
+                worker="w",
+                lease=30.0,
+            )
+            run(enqueue(jobs(3 * size, f"s{size}"), None))
+            claims = run(take(request, None))
+            statements.clear()
+            done = [(claimed.hold, Completed()) for claimed in claims]
+            answer = run(exchange(done, replace(request, token=f"u{size}"), None))
+            assert len(answer.claims) == size
+            assert len(statements) <= 10, statements
+    finally:
+        close(connection, Gate())
