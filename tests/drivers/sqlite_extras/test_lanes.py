@@ -17,6 +17,7 @@ from tenure.drivers.memory import MemoryDriver
 from tenure.outcomes import Completed, Failed, Failure, Outcome, Released, Retried, Snoozed
 from tenure.standing import Limit
 from tenure.states import State
+from tenure.testing.conformance.random_limits import play
 from tenure.types import (
     ClaimRequest,
     Hold,
@@ -183,3 +184,12 @@ class _Both:
             unique=debounce if chance.random() < 0.2 else None,
             limits=tuple(sorted(chance.sample(KEYS, chance.randint(0, 3)))),
         )
+
+
+@pytest.mark.parametrize("seed", [5, 11])
+async def test_next_due_is_not_too_late_where_a_due_head_stands_for_others(
+    tmp_path: Path, seed: int
+) -> None:
+    """Lanes parked on a key with room wait for the next claim to let them come, and no longer."""
+    async with opened(tmp_path / "jobs.db") as driver:
+        await play(driver, seed=seed, steps=400, asking=True)
