@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, TypeVar
 
 from tenure.drivers.postgres.encoding import array_text, text_of
 from tenure.drivers.postgres.pool import Runner
@@ -16,6 +17,10 @@ __all__ = [
     "unique_arguments",
 ]
 
+T = TypeVar("T")
+
+_NAMES, _QUEUES, _PRIORITIES = 1, 2, 6  # places of columns
+
 
 async def enqueue(
     runner: Runner, jobs: Sequence[NewJob], now: datetime | None
@@ -28,7 +33,7 @@ async def enqueue(
     if not jobs:
         return []
     if is_plain(jobs):
-        rows = await runner.fetch("enqueue", *arguments(jobs), limits_argument(jobs), now)
+        rows = await runner.fetch("enqueue", *_plain_arguments(jobs), now)
         others: list[bool] | None = rows[0][0]
         if others is None:
             return [Enqueued.CREATED] * len(jobs)
@@ -49,21 +54,36 @@ def is_plain(jobs: Sequence[NewJob]) -> bool:
     return all(job.unique is None for job in jobs)
 
 
-def arguments(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+def arguments(jobs: Sequence[NewJob]) -> tuple[list[Any] | None, ...]:
     """What every statement takes that stores jobs, one column after the other."""
     return (
         [job.id for job in jobs],
         [job.name for job in jobs],
         [job.queue for job in jobs],
         [job.payload for job in jobs],
-        [job.delay for job in jobs],
-        [job.at for job in jobs],
+        _given([job.delay for job in jobs]),
+        _given([job.at for job in jobs]),
         [job.priority for job in jobs],
-        [job.max_attempts for job in jobs],
-        [job.timeout for job in jobs],
-        [text_of(job.headers) if job.headers else None for job in jobs],
+        _given([job.max_attempts for job in jobs]),
+        _given([job.timeout for job in jobs]),
+        _given([text_of(job.headers) if job.headers else None for job in jobs]),
         [content_digest(job) for job in jobs],
     )
+
+
+def _given(column: list[T]) -> list[T] | None:
+    """None for a column without values, which need not be sent one by one."""
+    return None if column.count(None) == len(column) else column  # type: ignore[arg-type]
+
+
+def _plain_arguments(jobs: Sequence[NewJob]) -> tuple[list[Any] | None, ...]:
+    """What enqueue.sql takes: where jobs are alike, their names, queues and priorities are one."""
+    columns = [*arguments(jobs), limits_argument(jobs)]
+    for place in (_NAMES, _QUEUES, _PRIORITIES):
+        column = columns[place] or []
+        if column.count(column[0]) == len(column):
+            columns[place] = column[:1]
+    return tuple(columns)
 
 
 def unique_arguments(jobs: Sequence[NewJob]) -> tuple[object, ...]:
