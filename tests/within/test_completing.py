@@ -204,6 +204,59 @@ async def test_a_hold_that_is_not_current_is_refused_in_the_handler(tmp_path: Pa
         own.close()
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(unreachable(), tenure.StoreUnavailable), (RuntimeError("a defect"), tenure.WorkerTaskError)],
+)
+async def test_a_handler_that_works_on_after_its_commit_has_lost_no_lease(
+    error: Exception, told: type[tenure.QueueError], tmp_path: Path
+) -> None:
+    """W19: the keeper finds the hold ended, by the handler itself; also when it cannot ask."""
+    async with open_world("sqlite", tmp_path) as world:
+        worker = quiet_worker(world, lease=30.0)
+        own = connected(tmp_path)
+        ended: list[str] = []
+
+        @worker.handler("pay")
+        async def pay(payload: None, job: tenure.RunningJob) -> None:
+            await job.complete_within(own, "paid")
+            own.commit()
+            await world.clock.sleep(100.0)
+            ended.append(job.id)
+
+        job = await world.queue.dispatch("pay")
+        async with running(worker) as handle:
+            await world.settle()
+            world.driver.fail("get", error, times=1)
+            await world.advance(101.0)
+            assert ended == [job.id]
+            assert (await world.job(job)).result == "paid"
+            assert [type(error) for error in errors_of(handle)] == [told]
+        own.close()
+
+
+async def test_a_completion_that_was_rolled_back_does_not_hide_a_lost_lease(tmp_path: Path) -> None:
+    """W19: the job is another worker's, so the handler is told to stop."""
+    async with open_world("sqlite", tmp_path) as world:
+        worker = quiet_worker(world, lease=30.0)
+        own = connected(tmp_path)
+
+        @worker.handler("pay")
+        async def pay(payload: None, job: tenure.RunningJob) -> None:
+            await job.complete_within(own)
+            own.rollback()
+            await asyncio.Event().wait()
+
+        job = await world.queue.dispatch("pay")
+        async with running(worker) as handle:
+            await world.settle()
+            other = await take_over(world, job.id)
+            await world.advance(11.0)
+            assert [type(error) for error in errors_of(handle)] == [tenure.LeaseLost]
+            await world.inner.record([(other.hold, tenure.Completed())])
+        own.close()
+
+
 @pytest.mark.parametrize("committed", [True, False])
 async def test_the_check_is_repeated_until_the_store_answers(
     committed: bool, tmp_path: Path

@@ -15,7 +15,13 @@ from tenure._runtime.report import Reporter
 from tenure.clock import Clock
 from tenure.codec import encode
 from tenure.driver import Capability, Driver
-from tenure.errors import StateTransitionError, StoreUnavailable, Unsupported
+from tenure.errors import (
+    QueueError,
+    StateTransitionError,
+    StoreUnavailable,
+    Unsupported,
+    WorkerTaskError,
+)
 from tenure.outcomes import Completed
 from tenure.payload_codec import PayloadCodec
 from tenure.states import State
@@ -82,6 +88,24 @@ class Completer:
         task = self._spawn(self._check(item, answered), "tenure-check")
         # Also one that the host cancelled before its first step, which never came to `_check`.
         task.add_done_callback(lambda _: self._done(item, None, answered))
+
+    def unless_committed(self, claim: Claim, lost: Callable[[], None]) -> None:
+        """Call `lost` where something else than the handler's own commit has ended the hold.
+
+        The store is asked once: as long as the handler runs, the keeper comes back.
+        """
+        self._spawn(self._unless_committed(claim, lost), "tenure-check")
+
+    async def _unless_committed(self, claim: Claim, lost: Callable[[], None]) -> None:
+        try:
+            if not await self._is_committed(claim):
+                lost()
+        except QueueError as error:
+            self._reporter.report(error)
+        except Exception as error:
+            death = WorkerTaskError("check", describe(error))
+            death.__cause__ = error
+            self._reporter.report(death)
 
     @property
     def unanswered(self) -> list[Finished]:

@@ -215,7 +215,15 @@ class Executor:
         if attempt is None:
             self._take_ready(hold)  # or it waits in the recorder, which will hear of it
             return
-        if attempt.stop is Stop.LEASE_LOST:
+        if attempt.job is not None and attempt.job.completed is not None:
+            # Its own commit may have ended the hold, the handler not have heard of it yet.
+            self._completer.unless_committed(attempt.claim, lambda: self._lost(attempt))
+        else:
+            self._lost(attempt)
+
+    def _lost(self, attempt: Attempt) -> None:
+        hold = attempt.claim.hold
+        if attempt.stop is Stop.LEASE_LOST or self._slots.running.get(hold) is not attempt:
             return
         self._reporter.emit(LeaseEnded(job=attempt.claim.job, hold=hold))
         self._reporter.report(LeaseLost(hold.job_id))
