@@ -52,6 +52,7 @@ class Capability(StrEnum):
     EXTEND = "extend"  # extend()
     RECLAIM = "reclaim"  # expired() and reclaim()
     EXCHANGE = "exchange"  # exchange() is one round trip
+    OVERLAP = "overlap"  # two writes under way take less time than one after the other
     NAMES = "names"  # ClaimRequest.names
     NEXT_DUE = "next_due"  # next_due()
     WAIT = "wait"  # wait() returns early

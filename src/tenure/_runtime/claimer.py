@@ -66,11 +66,12 @@ class Claimer:
         )
         self._closed = False
         self._wanted = True
-        self._flying = False
-        self._unsure: ClaimRequest | None = None  # a claim whose answer was lost
-        self._first_sent = 0.0  # when the request in flight, or the lost one, was first sent
+        # By token: what is in flight, claims whose answer was lost, and when each was first sent.
+        self._flying: dict[str, _Flight] = {}
+        self._unsure: dict[str, ClaimRequest] = {}
+        self._first_sent: dict[str, float] = {}
         self._broken: Exception | None = None
-        self._recovered = False
+        self._recovered: set[str] = set()
         self._not_before = 0.0
         self._empty_at: float | None = None  # when the last claim came back with nothing
         self._claimed_at = 0.0
@@ -91,41 +92,53 @@ class Claimer:
     # --- what the recorder asks -----------------------------------------------------------------
 
     def request(self, riding: int) -> ClaimRequest | None:
-        if self._flying or self._closed or not (self._wanted or riding):
+        if self._closed or not (self._wanted or riding):
             return None
-        if self._clock.monotonic() < self._not_before:
+        if self._flying and not riding:
+            return None  # where nothing else is sent, one claim at a time will do
+        now = self._clock.monotonic()
+        if now < self._not_before:
             return None
-        if self._unsure is not None:
-            request = replace(self._unsure, again=True)
-        else:
-            limit = self._slots.free + riding
-            if limit <= 0:
-                return None
-            queues = self._lines.ask(limit)
-            if not queues:
-                return None  # every queue is at its bound; an answered outcome changes that
-            request = self._new_request(queues, limit)
-            self._first_sent = self._clock.monotonic()
-        self._wanted = False
-        self._flying = True
-        self._rested.clear()
-        self._slots.asked = request.limit
+        request = self._lost() or self._anew(riding)
+        if request is not None:
+            self._wanted = False
+            self._first_sent.setdefault(request.token, now)
+            self._fly(request, riding)
         return request
+
+    def _lost(self) -> ClaimRequest | None:
+        """A request whose answer was lost, to be repeated."""
+        for token, request in self._unsure.items():
+            if token not in self._flying:
+                return replace(request, again=True)
+        return None
+
+    def _anew(self, riding: int) -> ClaimRequest | None:
+        """A request for all free slots; None where there are none, or every queue has its own."""
+        limit = self._slots.free + riding
+        queues = self._lines.ask(limit) if limit > 0 else ()
+        return self._new_request(queues, limit) if queues else None
+
+    def _fly(self, request: ClaimRequest, riding: int) -> None:
+        # What rides gives its slots back in the same step, and counts there until then.
+        flight = self._flying[request.token] = _Flight(request, request.limit - riding)
+        self._slots.asked += flight.asked
+        self._rested.clear()
 
     def launch(self, request: ClaimRequest) -> None:
         self._spawn(self._claim(request), "tenure-claim")
 
     def answered(self, request: ClaimRequest, claims: Sequence[Claim], sent: float) -> None:
-        self._landed()
-        self._unsure = None
+        self._landed(request)
+        # What a repeat returns may be held since the first try; its lease began then.
+        sent = min(sent, self._first_sent.pop(request.token))
+        self._unsure.pop(request.token, None)
         self._backoff.reset()
         self._claimed_at = self._clock.monotonic()
         self._empty_at = None if claims else self._claimed_at
         self._lines.taken(claims)
         full = len(claims) >= request.limit or _filled_by_size(request, claims)
         listening = self._reporter.listening
-        # What a repeat returns may be held since the first try; its lease began then.
-        sent = min(sent, self._first_sent)
         for claim in claims:
             if listening:
                 self._reporter.emit(JobClaimed(job=claim.job, hold=claim.hold))
@@ -137,9 +150,11 @@ class Claimer:
         self._slots.changed()
 
     def failed(self, request: ClaimRequest, error: QueueError, *, report: bool) -> None:
-        self._landed()
+        self._landed(request)
         if isinstance(error, StoreUnavailable) and error.ambiguous:
-            self._unsure = request
+            self._unsure[request.token] = request
+        elif request.token not in self._unsure:
+            del self._first_sent[request.token]
         if report:
             self._reporter.report(error)
         self._not_before = self._clock.monotonic() + self._backoff.pause()
@@ -147,14 +162,18 @@ class Claimer:
         self._slots.changed()
 
     def _used(self) -> Counter[str]:
-        """How many slots each queue occupies, with outcomes that are not answered yet."""
+        """How many slots each queue occupies or may be given by what is in flight.
+
+        Outcomes that are not answered yet occupy theirs.
+        """
         used = self._slots.used()
         used.update(item.claim.job.queue for item in self._recorder.unanswered)
+        for flight in self._flying.values():
+            used.update({queue.name: queue.limit for queue in flight.request.queues})
         return used
 
-    def _landed(self) -> None:
-        self._flying = False
-        self._slots.asked = 0
+    def _landed(self, request: ClaimRequest) -> None:
+        self._slots.asked -= self._flying.pop(request.token).asked
 
     def _new_request(self, queues: tuple[QueueLimit, ...], limit: int) -> ClaimRequest:
         return ClaimRequest(
@@ -290,7 +309,7 @@ class Claimer:
 
     @property
     def in_flight(self) -> bool:
-        return self._flying
+        return bool(self._flying)
 
     def close(self) -> None:
         """Claim no more. What a claim in flight returns is put back; so are prefetched jobs."""
@@ -299,19 +318,29 @@ class Claimer:
         self._judge.close()
 
     def recover(self) -> None:
-        """After `close`: ask once more for a claim whose answer was lost, to put it back."""
-        if self._unsure is not None and not self._flying and not self._recovered:
-            self._recovered = True
-            request = replace(self._unsure, again=True)
-            self._flying = True
-            self._slots.asked = request.limit
-            self.launch(request)
+        """After `close`: ask once more for claims whose answer was lost, to put them back."""
+        for token, lost in self._unsure.items():
+            if token not in self._flying and token not in self._recovered:
+                self._recovered.add(token)
+                request = replace(lost, again=True)
+                self._fly(request, riding=0)
+                self.launch(request)
 
     def stop(self) -> "asyncio.Task[bool] | None":
         """Stop listening for hints; the task to await is returned."""
         if self._hint is not None:
             self._hint.cancel()
         return self._hint
+
+
+class _Flight:
+    """A request under way, and how many slots it may take beyond those of what rides with it."""
+
+    __slots__ = ("asked", "request")
+
+    def __init__(self, request: ClaimRequest, asked: int) -> None:
+        self.request = request
+        self.asked = asked
 
 
 def _filled_by_size(request: ClaimRequest, claims: Sequence[Claim]) -> bool:

@@ -227,6 +227,8 @@ class Lifecycle:
         # tell the claimer, and a worker whose slots had all been taken would claim no more.
         slots.watch = recorder.wake
         self._start_loop("recorder", recorder.turn)
+        if Capability.OVERLAP in driver.capabilities:
+            self._start_loop("recorder", recorder.second_turn)
         self._start_loop("claimer", claimer.turn)
         if Capability.RECLAIM in driver.capabilities:
             reclaimer = Reclaimer(driver, settings, slots, recorder, self.reporter, clock)

@@ -1,9 +1,10 @@
-"""Writes outcomes: one loop, in batches, each durable before its job counts as done.
+"""Writes outcomes: in batches, each durable before its job counts as done.
 
 While one write is in flight the next batch gathers, so that an idle worker answers at once and a
-busy one writes hundreds together. A claim that is due rides in the same round trip where the driver
-can (`exchange`). Outcomes are repeated until the store has answered; it never gives one up for a
-failure of the store, and a bad one never blocks the others.
+busy one writes hundreds together. Where the store gains by it (`Capability.OVERLAP`) and there is
+enough for two, a second one is sent meanwhile: the worker runs what one of them brought while the
+store is at the other. A claim that is due rides in the same round trip where the driver can. Outcomes are repeated until the store has
+answered; it never gives one up for a failure of the store, and a bad one never blocks the others.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from tenure.types import Claim, ClaimRequest, Recorded
 __all__ = ["Awaited", "Claims", "Recorder"]
 
 _MAX_BATCH = 512
+_WORTHWHILE = 16  # below, a second write costs the store more than the wait for the first one
 
 
 class Claims(Protocol):
@@ -84,13 +86,16 @@ class Recorder:
         self._reporter = reporter
         self._clock = clock
         self._fused = Capability.EXCHANGE in driver.capabilities
+        self._overlapping = Capability.OVERLAP in driver.capabilities
         self._can_release = Capability.RELEASE in driver.capabilities
         self._pending: deque[Finished] = deque()
-        self._writing: list[Finished] = []
+        self._writing: list[list[Finished]] = []
         self._waiting: set[Finished] = set()  # for the last progress of their attempts
         self._wake = asyncio.Event()
+        self._wake_second = asyncio.Event()
         self._backoff = Backoff(0.05, 2.0)
         self._batch = _MAX_BATCH
+        self._away = False  # the store, when it was last written to
         self.claims: Claims | None = None
         self.awaited: Awaited | None = None
 
@@ -118,7 +123,22 @@ class Recorder:
 
     def _write(self, item: Finished) -> None:
         self._pending.append(item)
+        self._rouse()
+
+    def _rouse(self) -> None:
+        """There may be something to send."""
         self._wake.set()
+        if self._enough_for_two():
+            self._wake_second.set()
+
+    def _enough_for_two(self) -> bool:
+        """Whether another write is to go out beside the one in flight, if the store is there."""
+        return (
+            self._overlapping
+            and len(self._pending) >= _WORTHWHILE
+            and len(self._writing) == 1
+            and not self._away
+        )
 
     def _checked(self, item: Finished, answer: Recorded | None) -> None:
         """What became of a completion of the handler's own; None where nobody looks any more."""
@@ -137,31 +157,48 @@ class Recorder:
             self.claims.slots_freed()
 
     async def turn(self) -> float:
-        await self._wake.wait()
-        self._wake.clear()
-        claims = self.claims
-        items = self._writing = self._take()
-        request = claims.request(riding=len(items) if self._fused else 0) if claims else None
-        delay = 0.0
-        if request is not None and claims is not None:
-            if items and self._fused:
-                delay = await self._exchange(items, claims, request)
-                items = self._writing = []
-            else:
-                # Beside the loop, so that outcomes are written while the claim is in flight.
-                claims.launch(request)
-        if items:
-            delay = await self._record(items)
-            self._writing = []
+        """Send what there is, and a claim with it."""
+        return await self._turn(self._wake)
+
+    async def second_turn(self) -> float:
+        """The same beside `turn`, while there is enough for two."""
+        return await self._turn(self._wake_second)
+
+    async def _turn(self, wake: asyncio.Event) -> float:
+        await wake.wait()
+        wake.clear()
+        items = [] if self._writing and not self._enough_for_two() else self._take()
+        if not items:
+            self._claim_alone()
+            return 0.0
+        self._writing.append(items)
+        try:
+            self._rouse()  # the other half
+            delay = await self._send(items)
+        finally:
+            self._writing = [batch for batch in self._writing if batch is not items]
         if self._pending:
-            self._wake.set()
+            self._rouse()
         return delay
+
+    async def _send(self, items: list[Finished]) -> float:
+        claims = self.claims
+        if claims is None or not self._fused:
+            self._claim_alone()
+        elif (request := claims.request(riding=len(items))) is not None:
+            return await self._exchange(items, claims, request)
+        return await self._record(items)
+
+    def _claim_alone(self) -> None:
+        """Send a claim beside the outcomes, which are written while it is in flight."""
+        if self.claims is not None and (request := self.claims.request(riding=0)) is not None:
+            self.claims.launch(request)
 
     @property
     def unanswered(self) -> list[Finished]:
         """What has not been answered, in flight or not."""
-        own = [*self._writing, *self._pending, *self._waiting]
-        return own + self._completer.unanswered
+        writing = [item for batch in self._writing for item in batch]
+        return [*writing, *self._pending, *self._waiting, *self._completer.unanswered]
 
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered, in flight or not: the caller reports it."""
@@ -174,8 +211,11 @@ class Recorder:
         return left
 
     def _take(self) -> list[Finished]:
-        """The next batch, in order, no job twice."""
-        items = list(islice(self._pending, self._batch))
+        """The next batch, in order, no job twice; half of what there is, if that is worthwhile."""
+        batch = self._batch
+        if self._overlapping and not self._writing and len(self._pending) >= 2 * _WORTHWHILE:
+            batch = min(batch, (len(self._pending) + 1) // 2)
+        items = list(islice(self._pending, batch))
         if len({item.claim.hold.job_id for item in items}) < len(items):
             items = _up_to_a_repeat(items)
         if len(items) == len(self._pending):
@@ -223,13 +263,13 @@ class Recorder:
         for item in reversed(items):
             item.repeated = item.repeated or maybe_applied
             self._pending.appendleft(item)
-        self._writing = []
-        self._wake.set()
+        self._rouse()
 
     def _refused(self, items: list[Finished], error: QueueError) -> float:
         """The write failed: repeat it, or find the one item that the store will not take."""
         self._reporter.report(error)
         if isinstance(error, StoreUnavailable):
+            self._away = True
             self._put_back(items, maybe_applied=error.ambiguous)
             return self._backoff.pause()
         if len(items) > 1:
@@ -272,6 +312,7 @@ class Recorder:
         self._slots.changed()
 
     def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:
+        self._away = False
         self._backoff.reset()
         self._batch = min(_MAX_BATCH, self._batch * 2)
         self._slots.unrecorded -= len(items)

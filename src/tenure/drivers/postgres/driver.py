@@ -79,6 +79,7 @@ class PostgresDriver(Driver):
 
     # Connections belong to the event loop that opened the driver, so it is not SHARED.
     capabilities = frozenset(Capability) - {
+        Capability.OVERLAP,
         Capability.NAMES,
         Capability.SHARED,
     }
