@@ -52,7 +52,6 @@ class Capability(StrEnum):
     EXTEND = "extend"  # extend()
     RECLAIM = "reclaim"  # expired() and reclaim()
     EXCHANGE = "exchange"  # exchange() is one round trip
-    OVERLAP = "overlap"  # two writes under way take less time than one after the other
     NAMES = "names"  # ClaimRequest.names
     NEXT_DUE = "next_due"  # next_due()
     WAIT = "wait"  # wait() returns early
@@ -90,6 +89,11 @@ class Driver(Beside, ABC):
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    overlap: ClassVar[int] = 0
+    """From how many outcomes on a second write, beside one in flight, makes both end sooner.
+
+    A worker then writes while it runs what the write before has brought. 0: never.
+    """
 
     # --- life cycle -----------------------------------------------------------------------------
 

@@ -1,16 +1,16 @@
-"""W16 where two writes under way are faster than one after the other (`Capability.OVERLAP`)."""
+"""W16 where two writes under way are faster than one after the other (`Driver.overlap`)."""
 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 import tenure
-from tenure.driver import Capability
-from tenure.drivers.memory import MemoryDriver
+from tests.runtime import world as world_module
 from tests.runtime.arrange import Requests
 from tests.runtime.scenes import (
     Gates,
@@ -22,9 +22,15 @@ from tests.runtime.scenes import (
     unreachable,
     writes,
 )
-from tests.runtime.world import World, open_world
+from tests.runtime.world import World
 
-OVERLAPPING = MemoryDriver.capabilities | {Capability.OVERLAP}
+
+@asynccontextmanager
+async def open_world() -> AsyncGenerator[World]:
+    """A world whose store gains by a second write of sixteen outcomes or more."""
+    async with world_module.open_world() as world:
+        world.driver.overlap = 16  # type: ignore[misc]
+        yield world
 
 
 def slow_down(world: World) -> None:
@@ -48,7 +54,7 @@ async def test_w16_a_full_worker_writes_in_two_halves_and_runs_one_while_the_oth
     None
 ):
     """W6: never more handlers than slots, whatever is on its way."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         watched = WatchedWrites(world)
         gates = Gates()
         worker = tenure.Worker(world.queue, concurrency=64)
@@ -73,7 +79,7 @@ async def test_w16_a_full_worker_writes_in_two_halves_and_runs_one_while_the_oth
 
 async def test_w16_a_few_outcomes_wait_for_the_write_in_flight() -> None:
     """A second write pays from sixteen on."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         watched = WatchedWrites(world)
         gates = Gates()
         worker = tenure.Worker(world.queue, concurrency=40)
@@ -102,7 +108,7 @@ async def test_w16_a_few_outcomes_wait_for_the_write_in_flight() -> None:
 
 async def test_w16_a_store_that_is_away_is_asked_by_one_write_at_a_time() -> None:
     """Until it has answered again."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         gates = Gates()
         worker = tenure.Worker(world.queue, concurrency=64)
         worker.register("work", gates)
@@ -139,7 +145,7 @@ async def test_w16_a_store_that_is_away_is_asked_by_one_write_at_a_time() -> Non
 
 async def test_w16_a_bad_outcome_is_found_while_others_come_without_end() -> None:
     """One bad item never blocks the others, nor do they keep it from being found."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         watched = WatchedWrites(world, lambda _, outcome: outcome == tenure.Completed(b'"bad"'))
         left = 2000
 
@@ -170,7 +176,7 @@ async def test_w16_a_bad_outcome_is_found_while_others_come_without_end() -> Non
 
 async def test_w6_two_claims_in_flight_ask_together_for_no_more_than_the_free_slots() -> None:
     """Nothing is claimed that could not start."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         gates = Gates()
         worker = tenure.Worker(world.queue, concurrency=64)
         worker.register("work", gates)
@@ -193,7 +199,7 @@ async def test_w6_two_claims_in_flight_ask_together_for_no_more_than_the_free_sl
 
 async def test_w6_a_queue_gets_no_more_slots_than_it_may_have_with_two_claims_in_flight() -> None:
     """What the first claim may bring is counted when the second one asks."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         running_now: Counter[str] = Counter()
         most: Counter[str] = Counter()
 
@@ -221,34 +227,31 @@ async def test_w6_a_queue_gets_no_more_slots_than_it_may_have_with_two_claims_in
             assert errors_of(handle) == []
 
 
-class Stormy:
+def let_storm(world: World, seed: int) -> None:
     """Calls fail before or after they reached the store, or take their time, at random."""
+    chances = random.Random(seed)
 
-    def __init__(self, world: World, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._world = world
-        self.calm = False
-        for operation in ("claim", "exchange", "record"):
-            world.driver.hooks[operation] = self.pass_on
-
-    async def pass_on(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        chance = 1.0 if self.calm else self._random.random()
+    async def storm(call: Callable[[], Awaitable[Any]]) -> Any:
+        chance = chances.random()
         if chance < 0.05:
             raise unreachable()
         if chance < 0.5:
-            await self._world.clock.sleep(self._random.random() / 100)
+            await world.clock.sleep(chances.random() / 100)
         answer = await call()
         if chance < 0.1:
             raise unreachable(ambiguous=True)
         if chance < 0.3:
-            await self._world.clock.sleep(self._random.random() / 100)
+            await world.clock.sleep(chances.random() / 100)
         return answer
+
+    for operation in ("claim", "exchange", "record"):
+        world.driver.hooks[operation] = storm
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_i5_w16_no_outcome_and_no_claim_is_lost_where_answers_are(seed: int) -> None:
     """I14: both writes and both claims are repeated; each job ends once, in its first attempt."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         starts: Counter[int] = Counter()
         running_now = most = 0
 
@@ -260,7 +263,7 @@ async def test_i5_w16_no_outcome_and_no_claim_is_lost_where_answers_are(seed: in
             await world.clock.sleep((payload % 7) / 1000)
             running_now -= 1
 
-        storm = Stormy(world, seed)
+        let_storm(world, seed)
         worker = tenure.Worker(world.queue, concurrency=64, lease=600.0, job_timeout=600.0)
         worker.register("work", work)
         await world.queue.dispatch_many([tenure.Call("work", n) for n in range(2000)])
@@ -272,12 +275,13 @@ async def test_i5_w16_no_outcome_and_no_claim_is_lost_where_answers_are(seed: in
             assert starts == Counter(range(2000))
             assert most == 64
             assert {type(error) for error in errors_of(handle)} <= {tenure.StoreUnavailable}
-            storm.calm = True
+            world.driver.hooks.clear()
+            await world.advance(5.0)  # what was still under way
 
 
 async def test_w7_two_claims_whose_answers_were_lost_are_put_back_at_shutdown() -> None:
     """W23: each is asked for once more."""
-    async with open_world(capabilities=OVERLAPPING) as world:
+    async with open_world() as world:
         gates = Gates()
         worker = tenure.Worker(world.queue, concurrency=64)
         worker.register("work", gates)

@@ -227,7 +227,7 @@ class Lifecycle:
         # tell the claimer, and a worker whose slots had all been taken would claim no more.
         slots.watch = recorder.wake
         self._start_loop("recorder", recorder.turn)
-        if Capability.OVERLAP in driver.capabilities:
+        if driver.overlap:
             self._start_loop("recorder", recorder.second_turn)
         self._start_loop("claimer", claimer.turn)
         if Capability.RECLAIM in driver.capabilities:

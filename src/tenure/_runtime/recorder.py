@@ -1,13 +1,14 @@
 """Writes outcomes: in batches, each durable before its job counts as done.
 
 While one write is in flight the next batch gathers, so that an idle worker answers at once and a
-busy one writes hundreds together. Where the store gains by it (`Capability.OVERLAP`) and there is
-enough for two, a second one is sent meanwhile: the worker runs what one of them brought while the
-store is at the other. A claim that is due rides in the same round trip where the driver can. Outcomes are repeated until the store has
+busy one writes hundreds together. Where there is enough for two that the store gains by it
+(`Driver.overlap`), a second one is sent meanwhile: the worker runs what one of them brought while
+the store is at the other. A claim that is due rides in the same round trip where the driver can. Outcomes are repeated until the store has
 answered; it never gives one up for a failure of the store, and a bad one never blocks the others.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
@@ -29,7 +30,6 @@ from tenure.types import Claim, ClaimRequest, Recorded
 __all__ = ["Awaited", "Claims", "Recorder"]
 
 _MAX_BATCH = 512
-_WORTHWHILE = 16  # below, a second write costs the store more than the wait for the first one
 
 
 class Claims(Protocol):
@@ -86,7 +86,7 @@ class Recorder:
         self._reporter = reporter
         self._clock = clock
         self._fused = Capability.EXCHANGE in driver.capabilities
-        self._overlapping = Capability.OVERLAP in driver.capabilities
+        self._enough = driver.overlap or math.inf  # outcomes for a write beside another
         self._can_release = Capability.RELEASE in driver.capabilities
         self._pending: deque[Finished] = deque()
         self._writing: list[list[Finished]] = []
@@ -133,12 +133,7 @@ class Recorder:
 
     def _enough_for_two(self) -> bool:
         """Whether another write is to go out beside the one in flight, if the store is there."""
-        return (
-            self._overlapping
-            and len(self._pending) >= _WORTHWHILE
-            and len(self._writing) == 1
-            and not self._away
-        )
+        return len(self._pending) >= self._enough and len(self._writing) == 1 and not self._away
 
     def _checked(self, item: Finished, answer: Recorded | None) -> None:
         """What became of a completion of the handler's own; None where nobody looks any more."""
@@ -213,7 +208,7 @@ class Recorder:
     def _take(self) -> list[Finished]:
         """The next batch, in order, no job twice; half of what there is, if that is worthwhile."""
         batch = self._batch
-        if self._overlapping and not self._writing and len(self._pending) >= 2 * _WORTHWHILE:
+        if not self._writing and len(self._pending) >= 2 * self._enough:
             batch = min(batch, (len(self._pending) + 1) // 2)
         items = list(islice(self._pending, batch))
         if len({item.claim.hold.job_id for item in items}) < len(items):

@@ -23,11 +23,7 @@ __all__ = ["MemoryDriver"]
 class MemoryDriver(Control):
     """A store in memory, each instance its own. All of the contract but name filters."""
 
-    capabilities = frozenset(Capability) - {
-        Capability.NAMES,
-        Capability.OVERLAP,
-        Capability.WITHIN,
-    }
+    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.WITHIN}
 
     async def open(self) -> None:
         """Nothing to open: the store is there from the constructor on."""

@@ -90,6 +90,7 @@ class RedisDriver(Driver):
         Capability.SHARED,
         Capability.WITHIN,
     }
+    overlap = 16  # below, what a call costs by itself outweighs the wait for the one in flight
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ class SqliteDriver(Driver):
     schema is refused instead of upgraded; tables are made in any case where there are none.
     """
 
-    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.OVERLAP}
+    capabilities = frozenset(Capability) - {Capability.NAMES}
 
     def __init__(
         self,
