@@ -148,7 +148,9 @@ class PostgresDriver(Driver):
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
         session = self._opened
-        return await session.run(claim.claim(session.pool, request, now))
+        claims = await session.run(claim.claim(session.pool, request, now))
+        session.wrote(len(claims))
+        return claims
 
     async def record(
         self, items: Sequence[RecordItem], *, now: datetime | None = None
@@ -174,6 +176,7 @@ class PostgresDriver(Driver):
             # Nothing was done. In two halves the outcomes are kept if only the claim fails.
             return await super().exchange(items, request, now=now)
         self._recorded(session, items, settled)
+        session.wrote(len(claims))
         return Exchanged(recorded=tuple(settled.answers), claims=tuple(claims))
 
     def _recorded(self, session: Session, items: Sequence[RecordItem], settled: Settled) -> None:
@@ -181,6 +184,7 @@ class PostgresDriver(Driver):
             session.wake()
         if items:
             session.ended()
+        session.wrote(len(items))
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object

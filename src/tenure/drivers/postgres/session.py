@@ -20,6 +20,7 @@ from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.pool import Pool
 from tenure.drivers.postgres.schema import prepare
 from tenure.drivers.postgres.statements import Statements
+from tenure.drivers.postgres.vacuum import Vacuum
 from tenure.drivers.postgres.wake import Wakes
 from tenure.errors import InvalidConfiguration, StoreError
 from tenure.types import Enqueued, Held, NewJob
@@ -84,6 +85,7 @@ class Session:
         self._wakes = Wakes(clock)
         self._notifier = Notifier(self.pool, options.channel, self._calls, clock)
         self._listener = Listener(options, self._wakes, lambda: self.pool.backends, clock)
+        self._vacuum = Vacuum(options, statements, clock)
         # Two of them: a job with a unique key may have to wait for somebody's open transaction, on
         # one connection at most, and no other job with it.
         self._sharing = self._shared()
@@ -127,6 +129,10 @@ class Session:
         if random.random() * _FOLD_EVERY < 1:
             self._calls.start(self._fold())
 
+    def wrote(self, versions: int) -> None:
+        """So many jobs were claimed or settled: now and then their dead rows are removed."""
+        self._vacuum.wrote(versions)
+
     async def _fold(self) -> None:
         try:
             await self.pool.fetch("fold", _FOLDED)
@@ -149,6 +155,7 @@ class Session:
     async def close(self) -> None:
         """Let what is in flight end, for a moment; then give up everything."""
         await self._listener.close()
+        await self._vacuum.close()
         await self._calls.settle(_CLOSE_TIMEOUT)
         await self.pool.close()
         await self._calls.cancel()
