@@ -61,7 +61,7 @@ class Vacuum:
         options: Options,
         statements: Statements,
         clock: Clock,
-        told: Callable[[bool], None] = lambda _: None,
+        told: Callable[[bool], None],
     ) -> None:
         """`told` hears after each look whether dead rows are stuck: cannot be removed now."""
         self._options = options
