@@ -9,14 +9,19 @@ a crowd, so this is done once, and only when it is asked for.
   first page of `list` take beside them.
 - *future*: so many jobs of a better priority that are due tomorrow.
 - *full key*: so many waiting jobs of one key whose limit is reached, ahead of the others.
+- *forgotten transaction* (PostgreSQL): so many jobs that were claimed and recorded while somebody
+  left a transaction open, so that the server has to keep each version of their rows.
 """
 
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
+
+import psycopg
 
 import tenure
 from benchmarks.figures import OURS
@@ -64,14 +69,35 @@ async def full_key(driver: tenure.Driver, jobs: int) -> None:
         await driver.enqueue(new_jobs(FEW, limits=("busy",)))
 
 
+async def churned(driver: tenure.Driver, jobs: int) -> None:
+    for _ in range(0, jobs, FEW):
+        await driver.enqueue(new_jobs(FEW))
+        await driver.record(completed(await driver.claim(request(FEW))))
+
+
+@contextmanager
+def _forgotten(url: str) -> Generator[None]:
+    """Somebody's transaction, which looked at something and was left open."""
+    with psycopg.connect(url) as client:
+        client.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        client.execute("SELECT count(*) FROM pg_class")
+        yield
+        client.rollback()
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Crowd:
-    """So many others. `few`: how many of them are in the store that is compared with."""
+    """So many others. `few`: how many of them are in the store that is compared with.
+
+    `forgotten`: beside a forgotten transaction in the one store; none in the other, which has as
+    many jobs. Where there are no such transactions it is left out.
+    """
 
     name: str
     fill: Fill
     share: float = 1.0
     few: int = 0
+    forgotten: bool = False
 
 
 CROWDS = (
@@ -80,6 +106,9 @@ CROWDS = (
     _Crowd(name="retained", fill=retained),
     _Crowd(name="future jobs of a better priority", fill=future),
     _Crowd(name="waiting for a full key", fill=full_key),
+    _Crowd(
+        name="churned and kept by a forgotten transaction", fill=churned, share=0.12, forgotten=True
+    ),
 )
 
 
@@ -96,6 +125,8 @@ def costs(contest: Contest) -> Iterator[Value]:
     if contest.who.name != OURS:
         return  # the operations are tenure's
     for crowd in CROWDS:
+        if crowd.forgotten and contest.store.kind != "postgres":
+            continue
         jobs = max(FEW, int(contest.options.crowd * crowd.share))
         print(
             f"\n{contest.store.name}, {jobs:,} {crowd.name}", end=" ", file=sys.stderr, flush=True
@@ -117,12 +148,13 @@ async def _measured(
     name = f"beside {jobs:,} {crowd.name}"
     empty, full = _Times(), _Times()
     async with _connected(contest, alone) as one, _connected(contest, beside) as other:
-        await crowd.fill(await other.driver(), jobs)
-        await crowd.fill(await one.driver(), crowd.few)
-        stores = [(await one.driver(), empty), (await other.driver(), full)]
-        for _ in range(TURNS):
-            for driver, times in stores:
-                await _turn(driver, times)
+        with _forgotten(beside) if crowd.forgotten else nullcontext():
+            await crowd.fill(await other.driver(), jobs)
+            await crowd.fill(await one.driver(), jobs if crowd.forgotten else crowd.few)
+            stores = [(await one.driver(), empty), (await other.driver(), full)]
+            for _ in range(TURNS):
+                for driver, times in stores:
+                    await _turn(driver, times)
         looks = await _looks(other, name) if crowd.fill is retained else []
     ratios = [*_compared("claim", name, empty.claim, full.claim)]
     return [*ratios, *_compared("record", name, empty.record, full.record), *looks]

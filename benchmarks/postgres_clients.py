@@ -22,6 +22,7 @@ from benchmarks.protocol.client import PAYLOAD
 from tenure.clock import SystemClock
 from tenure.driver import RecordItem
 from tenure.drivers.postgres import PostgresDriver, record
+from tenure.drivers.postgres.heads import Heads
 from tenure.drivers.postgres.statements import Statements
 from tenure.types import Claim, ClaimRequest, QueueLimit
 from tests.servers.postgres import running
@@ -73,6 +74,7 @@ async def round_trips(fetch: Fetch, seconds: float) -> float:
 async def claims_and_records(fetch: Fetch, schema: str, seconds: float) -> float:
     """Jobs a second that are settled while as many are claimed."""
     runner = Runner(Statements(schema), fetch)
+    heads = Heads(tenure.SystemClock())
     held: Sequence[Claim] = ()
     began, done = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
@@ -84,7 +86,7 @@ async def claims_and_records(fetch: Fetch, schema: str, seconds: float) -> float
             lease=30.0,
         )
         items: list[RecordItem] = [(claim.hold, tenure.Completed()) for claim in held]
-        _, held = await record.exchange(runner, items, request, None)
+        _, held = await record.exchange(runner, items, request, None, heads, whole=False)
         done += len(items)
         if not held:
             break

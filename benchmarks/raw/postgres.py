@@ -11,6 +11,7 @@ import tenure
 from benchmarks.raw.batches import completed, new_jobs, request
 from tenure.drivers.postgres import record
 from tenure.drivers.postgres.client import Connection, connect
+from tenure.drivers.postgres.heads import Heads
 from tenure.drivers.postgres.rows import Row
 from tenure.drivers.postgres.statements import Statements
 
@@ -60,10 +61,12 @@ async def _settle_all(url: str, jobs: int, batch: int) -> float:
 
 async def _exchange(connection: Connection, batch: int) -> int:
     runner = _OneConnection(connection)
+    heads = Heads(tenure.SystemClock())
     held: Sequence[tenure.Claim] = ()
     settled = 0
     while True:
-        _, claims = await record.exchange(runner, completed(held), request(batch), None)
+        items = completed(held)
+        _, claims = await record.exchange(runner, items, request(batch), None, heads, whole=False)
         settled += len(held)
         held = claims
         if not held:

@@ -18,6 +18,7 @@ from tests.servers.postgres import PostgresServer
 
 __all__ = [
     "FAILURE",
+    "Forward",
     "claim",
     "fresh",
     "jobs",
@@ -33,6 +34,19 @@ __all__ = [
 
 FAILURE = Failure(kind="error", message="no", at=datetime(2030, 1, 1, tzinfo=UTC), attempt=1)
 LIMIT = 60.0  # seconds that a script may take; far more than it needs
+
+
+class Forward(SystemClock):
+    """The time of the machine, set forward for durations when it is told."""
+
+    def __init__(self) -> None:
+        self._by = 0.0
+
+    def forward(self, seconds: float) -> None:
+        self._by += seconds
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self._by
 
 
 def fresh() -> str:

@@ -6,6 +6,7 @@ statements while the table was empty, with statistics of that time.
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -34,8 +35,10 @@ OUTCOMES = {
 }
 OTHERS = sorted(f"running-{n}" for n in range(101, BATCH + 101))
 COMPLETIONS = {**HOLDS, "p1": OTHERS, **{f"p{n}": None for n in range(4, 14)}}
+NO_HEADS = dict.fromkeys(("p9", "p10", "p11", "p12"))
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 TYPES = {
-    "claim": "text[] int[] int text text float8 int8 timestamptz",
+    "claim": "text[] int[] int text text float8 int8 timestamptz text[] int[] timestamptz[] int8[]",
     "record": "text[] int8[] text[] int2[] int2[] bool[] float8[] text[] bytea[] text[] "
     "text[] text[] timestamptz",
     "extend": "text[] int8[] text[] float8 timestamptz",
@@ -56,7 +59,15 @@ CASES: list[tuple[str, dict[str, Any], set[str], int]] = [
     (
         "claim",
         {"p1": ["default"], "p2": [BATCH], "p3": BATCH, "p4": "mine", "p5": "w", "p6": 30.0,
-         "p7": 1 << 20, "p8": None},
+         "p7": 1 << 20, "p8": None, **NO_HEADS},
+        {READY, KEY},
+        4 * BATCH,
+    ),
+    (
+        "claim",
+        {"p1": ["default"], "p2": [BATCH], "p3": BATCH, "p4": "mine", "p5": "w", "p6": 30.0,
+         "p7": 1 << 20, "p8": None, "p9": ["default"] * 2, "p10": [9, 0],
+         "p11": [LONG_AGO] * 2, "p12": [1, 1]},
         {READY, KEY},
         4 * BATCH,
     ),

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from tenure.drivers.postgres.heads import Heads
 from tenure.drivers.postgres.pool import Runner
 from tenure.drivers.postgres.rows import read_claims
 from tenure.types import Claim, ClaimRequest
@@ -9,7 +10,9 @@ from tenure.types import Claim, ClaimRequest
 __all__ = ["arguments", "claim"]
 
 
-async def claim(runner: Runner, request: ClaimRequest, now: datetime | None) -> list[Claim]:
+async def claim(
+    runner: Runner, request: ClaimRequest, now: datetime | None, heads: Heads
+) -> list[Claim]:
     """See `Driver.claim`.
 
     A repeated request that finds holds of its token takes no new jobs: it may, and what the first
@@ -21,12 +24,15 @@ async def claim(runner: Runner, request: ClaimRequest, now: datetime | None) -> 
             return held
     if request.limit <= 0:
         return []
-    rows = await runner.fetch("claim", *arguments(request), now)
-    return read_claims(rows, request.token, [queue.name for queue in request.queues])
+    with heads.claiming(request, whole=now is not None) as look:
+        rows = await runner.fetch("claim", *arguments(request), now, *look.arguments)
+    claims = read_claims(rows, request.token, [queue.name for queue in request.queues])
+    heads.learn(look, request, rows, claims)
+    return claims
 
 
 def arguments(request: ClaimRequest) -> tuple[object, ...]:
-    """What the statement takes, but for now."""
+    """What the statement takes, but for now and where to begin."""
     return (
         [queue.name for queue in request.queues],
         [queue.limit for queue in request.queues],

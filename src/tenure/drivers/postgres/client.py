@@ -5,7 +5,8 @@ A connection belongs to the event loop that made it, and runs one statement at a
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 import asyncpg
 
@@ -108,6 +109,21 @@ class Connection:
         if faults.drops(sqlstate):
             self.terminate()
         return Refusal(meaning) if sqlstate in faults.TRANSIENT else meaning
+
+    @contextmanager
+    def warnings(self) -> Generator[list[str]]:
+        """The SQLSTATEs of what the server warns of meanwhile, as they come."""
+        found: list[str] = []
+
+        def noted(_: object, message: asyncpg.PostgresLogMessage) -> None:
+            if message.severity_en == "WARNING":
+                found.append(message.sqlstate or "")
+
+        self._raw.add_log_listener(noted)
+        try:
+            yield found
+        finally:
+            self._raw.remove_log_listener(noted)
 
     async def script(self, sql: str) -> None:
         """Run commands that take no arguments, without a bound in time: indexes are built here."""

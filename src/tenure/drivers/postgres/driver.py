@@ -20,6 +20,7 @@ from tenure.drivers.postgres import (
     record,
     scheduling,
 )
+from tenure.drivers.postgres.heads import EVER
 from tenure.drivers.postgres.keeper import Keeper
 from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.record import Settled
@@ -145,19 +146,22 @@ class PostgresDriver(Driver):
             return []
         if now is None:
             return await session.enqueue(jobs)
-        answers = await session.run(enqueue.enqueue(session.pool, jobs, now))
+        answers = await session.put(enqueue.enqueue(session.pool, jobs, now), EVER)
         session.wake()
         return answers
 
     async def claim(self, request: ClaimRequest, *, now: datetime | None = None) -> Sequence[Claim]:
         session = self._opened
-        return await session.run(claim.claim(session.pool, request, now))
+        claims = await session.run(claim.claim(session.pool, request, now, session.heads))
+        session.wrote(len(claims))
+        return claims
 
     async def record(
         self, items: Sequence[RecordItem], *, now: datetime | None = None
     ) -> Sequence[Recorded]:
         session = self._opened
-        settled = await session.run(record.record(session.pool, items, now))
+        earliest = record.earliest(items, now)
+        settled = await session.put(record.record(session.pool, items, now), earliest)
         self._recorded(session, items, settled)
         return settled.answers
 
@@ -169,14 +173,18 @@ class PostgresDriver(Driver):
         if not fused or not record.fits_one_statement(items):
             return await super().exchange(items, request, now=now)
         session = self._opened
+        earliest = record.earliest(items, now)
+        whole = earliest is not None
+        call = record.exchange(session.pool, items, request, now, session.heads, whole=whole)
         try:
-            settled, claims = await session.run(record.exchange(session.pool, items, request, now))
+            settled, claims = await session.put(call, earliest)
         except StoreUnavailable:
             raise
         except StoreError:
             # Nothing was done. In two halves the outcomes are kept if only the claim fails.
             return await super().exchange(items, request, now=now)
         self._recorded(session, items, settled)
+        session.wrote(len(claims))
         return Exchanged(recorded=tuple(settled.answers), claims=tuple(claims))
 
     def _recorded(self, session: Session, items: Sequence[RecordItem], settled: Settled) -> None:
@@ -184,6 +192,7 @@ class PostgresDriver(Driver):
             session.wake()
         if items:
             session.ended()
+        session.wrote(len(items))
 
     async def enqueue_within(
         self, jobs: Sequence[NewJob], connection: object
@@ -222,7 +231,8 @@ class PostgresDriver(Driver):
         now: datetime | None = None,
     ) -> Sequence[Hold]:
         session = self._opened
-        ended = await session.run(leases.reclaim(session.pool, limit, delays, only, now))
+        call = leases.reclaim(session.pool, limit, delays, only, now)
+        ended = await session.put(call, None if now is None else EVER)
         if ended:
             session.wake()
         return ended
@@ -251,7 +261,8 @@ class PostgresDriver(Driver):
         self, items: Sequence[ManualRetry], *, now: datetime | None = None
     ) -> Sequence[Answer]:
         session = self._opened
-        answers = await session.run(control.retry(session.pool, items, now))
+        call = control.retry(session.pool, items, now)
+        answers = await session.put(call, None if now is None else EVER)
         session.wake()
         return answers
 
@@ -265,7 +276,7 @@ class PostgresDriver(Driver):
 
     async def move(self, items: Sequence[Move], *, now: datetime | None = None) -> Sequence[Answer]:
         session = self._opened
-        answers = await session.run(control.move(session.pool, items, now))
+        answers = await session.put(control.move(session.pool, items, now), EVER)
         session.wake()
         return answers
 
@@ -275,7 +286,7 @@ class PostgresDriver(Driver):
 
     async def pause(self, queue: str, paused: bool) -> None:
         session = self._opened
-        await session.run(control.pause(session.pool, queue, paused))
+        await session.put(control.pause(session.pool, queue, paused), EVER)
         if not paused:
             session.wake()
 
@@ -342,7 +353,7 @@ class PostgresDriver(Driver):
 
     async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
         session = self._opened
-        answers = await session.run(scheduling.fire(session.pool, ticks, now))
+        answers = await session.put(scheduling.fire(session.pool, ticks, now), EVER)
         session.wake()
         return answers
 

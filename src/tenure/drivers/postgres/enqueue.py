@@ -1,15 +1,17 @@
 """The operation that stores new jobs: all or none, but for those that a unique key keeps out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from tenure.drivers.postgres.encoding import array_text, text_of
+from tenure.drivers.postgres.heads import EVER
 from tenure.drivers.postgres.pool import Runner
 from tenure.types import Enqueued, Held, NewJob, content_digest
 
 __all__ = [
     "arguments",
+    "earliest",
     "enqueue",
     "enqueue_together",
     "is_plain",
@@ -52,6 +54,17 @@ def _answer(other: bool | None, holder: str | None) -> Enqueued | Held:
 def is_plain(jobs: Sequence[NewJob]) -> bool:
     """Whether none of the jobs has a unique key."""
     return all(job.unique is None for job in jobs)
+
+
+def earliest(jobs: Iterable[NewJob]) -> datetime | None:
+    """Since when the jobs, or one that has the unique key of one, may be due: `Heads.put`."""
+    ats: list[datetime] = []
+    for job in jobs:
+        if job.at is not None:
+            ats.append(job.at)
+        if job.unique is not None and job.unique.max_wait is not None:
+            return EVER
+    return min(ats, default=None)
 
 
 def arguments(jobs: Sequence[NewJob]) -> tuple[list[Any] | None, ...]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from tenure.driver import RecordItem
 from tenure.drivers.postgres.claim import arguments as claim_arguments
 from tenure.drivers.postgres.encoding import NUMBERS, failure_text, tried_text
+from tenure.drivers.postgres.heads import EVER, Heads
 from tenure.drivers.postgres.pool import Runner
 from tenure.drivers.postgres.rows import read_claims
 from tenure.errors import StoreUnavailable
@@ -26,7 +27,15 @@ from tenure.outcomes import (
 from tenure.states import State
 from tenure.types import Claim, ClaimRequest, Hold, Recorded
 
-__all__ = ["Settled", "exchange", "fits_one_statement", "makes_claimable", "progress", "record"]
+__all__ = [
+    "Settled",
+    "earliest",
+    "exchange",
+    "fits_one_statement",
+    "makes_claimable",
+    "progress",
+    "record",
+]
 
 _PENDING, _COMPLETED, _FAILED, _CANCELLED = (
     NUMBERS[State.PENDING],
@@ -110,19 +119,41 @@ def fits_one_statement(items: Sequence[RecordItem]) -> bool:
 
 
 async def exchange(
-    runner: Runner, items: Sequence[RecordItem], request: ClaimRequest, now: datetime | None
+    runner: Runner,
+    items: Sequence[RecordItem],
+    request: ClaimRequest,
+    now: datetime | None,
+    heads: Heads,
+    *,
+    whole: bool,
 ) -> tuple[Settled, list[Claim]]:
-    """Record and claim in one round trip; the whole call fails where one half does."""
-    rows = await runner.fetch("exchange", *_arguments(items), *claim_arguments(request), now)
+    """Record and claim in one round trip; the whole call fails where one half does.
+
+    `whole` where a job may go back to its place, so that the claim reads from the bottom.
+    """
+    with heads.claiming(request, whole=whole) as look:
+        rows = await runner.fetch(
+            "exchange", *_arguments(items), *claim_arguments(request), now, *look.arguments
+        )
     *_, numbers, freed = rows[0]
     settled = Settled(answers=_answers(numbers, items), freed=freed)
     claimed = rows if rows[0][0] is not None else []
-    return settled, read_claims(claimed, request.token, [queue.name for queue in request.queues])
+    claims = read_claims(claimed, request.token, [queue.name for queue in request.queues])
+    heads.learn(look, request, claimed, claims)
+    return settled, claims
 
 
 def makes_claimable(items: Sequence[RecordItem]) -> bool:
     """Whether any of the outcomes may put a job back."""
     return any(isinstance(outcome, Retried | Snoozed | Released) for _, outcome in items)
+
+
+def earliest(items: Sequence[RecordItem], now: datetime | None) -> datetime | None:
+    """Since when jobs that the outcomes put back may be due, for `Heads.put`."""
+    if now is not None:
+        return EVER
+    kept = any(isinstance(outcome, Released) and outcome.delay is None for _, outcome in items)
+    return EVER if kept else None
 
 
 def _arguments(items: Sequence[RecordItem]) -> tuple[object, ...]:

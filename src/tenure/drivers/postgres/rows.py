@@ -9,6 +9,7 @@ The columns of a *job row* are in job_row.sql. More columns may follow them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from struct import Struct
 from typing import Any, Protocol, TypeVar
@@ -21,7 +22,7 @@ from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import Claim, Hold, Job, UniqueKey
 
-__all__ = ["Row", "read_claims", "read_job", "read_past"]
+__all__ = ["Row", "read_claims", "read_job", "read_past", "read_places"]
 
 T = TypeVar("T")
 
@@ -65,6 +66,14 @@ def read_claims(rows: Sequence[Row], token: str, queues: Sequence[str]) -> list[
 
     times = _Times()
     return [_read_claim(row, token, times) for row in sorted(rows, key=place)]
+
+
+def read_places(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, int], tuple[datetime, int]]]:
+    """Queue and priority of job rows, each with its place there; none of one that is damaged."""
+    times = _Times()
+    for row in rows:
+        with suppress(OverflowError):
+            yield (row[_QUEUE], row[_PRIORITY]), (times[row[_RUN_AT]], row[_SEQ])
 
 
 def _read_claim(row: Row, token: str, times: _Times) -> Claim:

@@ -3,16 +3,19 @@
 Built by `open_session` on the event loop that uses it, and of no use on another or after a fork.
 """
 
+import asyncio
 import logging
 import os
 import random
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from tenure.clock import Clock
 from tenure.drivers.postgres import enqueue, inspection
 from tenure.drivers.postgres.client import Connection, Refusal, connect
 from tenure.drivers.postgres.gather import Calls, Sharing
+from tenure.drivers.postgres.heads import Heads
 from tenure.drivers.postgres.keeper import Keeper
 from tenure.drivers.postgres.listen import Listener
 from tenure.drivers.postgres.notify import Notifier
@@ -20,6 +23,7 @@ from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.pool import Pool
 from tenure.drivers.postgres.schema import prepare
 from tenure.drivers.postgres.statements import Statements
+from tenure.drivers.postgres.vacuum import Vacuum
 from tenure.drivers.postgres.wake import Wakes
 from tenure.errors import InvalidConfiguration, StoreError
 from tenure.types import Enqueued, Held, NewJob
@@ -84,6 +88,8 @@ class Session:
         self._wakes = Wakes(clock)
         self._notifier = Notifier(self.pool, options.channel, self._calls, clock)
         self._listener = Listener(options, self._wakes, lambda: self.pool.backends, clock)
+        self.heads = Heads(clock)
+        self._vacuum = Vacuum(options, statements, clock, self.heads.stuck)
         # Two of them: a job with a unique key may have to wait for somebody's open transaction, on
         # one connection at most, and no other job with it.
         self._sharing = self._shared()
@@ -105,6 +111,12 @@ class Session:
         """The result of a call, which goes on when its caller is cancelled."""
         return await self._calls.run(call)
 
+    async def put(self, call: Coroutine[Any, Any, T], earliest: datetime | None = None) -> T:
+        """As `run`, for a call that may let jobs come; since when they are due: see `Heads.put`."""
+        task = self._calls.start(call)
+        task.add_done_callback(self.heads.put(earliest))
+        return await asyncio.shield(task)
+
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | Held]:
         """Store jobs as of now, in one round trip with whoever calls meanwhile."""
         sharing = self._sharing if enqueue.is_plain(jobs) else self._sharing_unique
@@ -113,7 +125,11 @@ class Session:
     async def _enqueue_together(
         self, batches: Sequence[Sequence[NewJob]]
     ) -> list[list[Enqueued | Held]] | None:
-        answers = await enqueue.enqueue_together(self.pool, batches)
+        ended = self.heads.put(enqueue.earliest(job for batch in batches for job in batch))
+        try:
+            answers = await enqueue.enqueue_together(self.pool, batches)
+        finally:
+            ended(None)
         self.wake()
         return answers
 
@@ -126,6 +142,10 @@ class Session:
         """Jobs have ended; now and then the totals are brought up to date."""
         if random.random() * _FOLD_EVERY < 1:
             self._calls.start(self._fold())
+
+    def wrote(self, versions: int) -> None:
+        """So many jobs were claimed or settled: now and then their dead rows are removed."""
+        self._vacuum.wrote(versions)
 
     async def _fold(self) -> None:
         try:
@@ -149,6 +169,7 @@ class Session:
     async def close(self) -> None:
         """Let what is in flight end, for a moment; then give up everything."""
         await self._listener.close()
+        await self._vacuum.close()
         await self._calls.settle(_CLOSE_TIMEOUT)
         await self.pool.close()
         await self._calls.cancel()

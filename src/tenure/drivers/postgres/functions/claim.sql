@@ -1,6 +1,8 @@
 -- Takes due jobs for one attempt each, in the order of claims (I11).
 -- In: the queues in the order to try with how many of each, how many in all, the token, the worker,
---     the lease, how many bytes of payload, now or NULL for the server's.
+--     the lease, how many bytes of payload, now or NULL for the server's. Then heads, one array for each
+--     column: at this place of that queue and priority, and below it, there is nothing to look for
+--     (heads.py); NULLs for none.
 -- Out: the jobs as they are now. RETURNING has no order: the caller sorts.
 -- Each queue is read priority by priority, so that jobs due later at a better priority cost one
 -- probe instead of being read past. Jobs that others are about to claim or write are skipped. An
@@ -9,11 +11,14 @@
 -- and all fit. Else one by one, from the same place on.
 -- Jobs with limits are looked at one by one, under the right of hold_limits.sql. What then follows
 -- stands after the job's place, where the reading goes on, or before it, and the queue is read anew.
+-- Heads are passed over where a queue has lanes: a claim may let a job of one stand below them.
 -- A lane whose head should have been met, but was not, has it locked by somebody: another job then
 -- stands for it (examine.sql).
 CREATE OR REPLACE FUNCTION {schema}.claim(
     p_queues text[], p_limits integer[], p_limit integer, p_token text, p_worker text,
-    p_lease double precision, p_max_bytes bigint, p_now timestamptz
+    p_lease double precision, p_max_bytes bigint, p_now timestamptz,
+    p_head_queues text[] DEFAULT NULL, p_head_priorities integer[] DEFAULT NULL,
+    p_head_ats timestamptz[] DEFAULT NULL, p_head_seqs bigint[] DEFAULT NULL
 ) RETURNS SETOF {schema}.jobs LANGUAGE plpgsql VOLATILE {planning} AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -28,6 +33,10 @@ DECLARE
     v_key_ids text[] := '{}';
     v_room integer;
     v_priority integer;
+    v_heads boolean := false;
+    v_head integer := -2147483648;  -- the next lower priority that has a head, and that
+    v_head_at timestamptz := '-infinity';
+    v_head_seq bigint := 0;
     v_at timestamptz;  -- the place after which a priority is read
     v_seq bigint;
     v_looks integer := 0;  -- at jobs that a limit holds back: bounded
@@ -58,6 +67,10 @@ BEGIN
         END IF;
     END IF;
 
+    IF p_head_queues IS NOT NULL THEN
+        v_heads := NOT EXISTS (SELECT FROM {schema}.lanes WHERE queue = ANY (p_queues));
+    END IF;
+
     <<queues>>
     FOR q IN 1 .. cardinality(p_queues) LOOP
         v_room := p_limits[q];
@@ -68,14 +81,32 @@ BEGIN
         LOOP
             EXIT queues WHEN v_left <= 0;
             EXIT WHEN v_room <= 0;
+            IF v_heads AND NOT v_anew THEN
+                SELECT h.priority, h.at, h.seq INTO v_head, v_head_at, v_head_seq
+                FROM unnest(p_head_queues, p_head_priorities, p_head_ats, p_head_seqs)
+                    AS h (queue, priority, at, seq)
+                WHERE v_may IS NULL AND h.queue = p_queues[q] AND h.priority < v_priority
+                ORDER BY h.priority DESC
+                LIMIT 1;
+                IF NOT FOUND THEN
+                    v_head := -2147483648;
+                    v_head_at := '-infinity';
+                    v_head_seq := 0;
+                END IF;
+            END IF;
             IF NOT v_anew THEN
                 v_priority := (
                     SELECT j.priority FROM {schema}.jobs AS j
                     WHERE j.state = 0 AND NOT j.kept AND j.queue = p_queues[q]
                         AND j.priority < v_priority
+                        AND (j.priority, j.run_at, j.seq) > (v_head, v_head_at, v_head_seq)
                     ORDER BY j.queue DESC, j.priority DESC, j.run_at DESC, j.seq DESC
                     LIMIT 1
                 );  -- as priority_below.sql, without the cost of a call
+            END IF;
+            IF v_priority IS NULL AND v_head > -2147483648 THEN
+                v_priority := v_head;  -- below it
+                CONTINUE;
             END IF;
             IF v_priority IS NULL THEN
                 EXIT WHEN v_missed OR NOT EXISTS (
@@ -94,6 +125,13 @@ BEGIN
                 v_priority := 2147483647;
                 CONTINUE;
             END IF;
+            IF v_priority = v_head THEN
+                v_at := v_head_at;
+                v_seq := v_head_seq;
+            ELSE
+                v_at := '-infinity';
+                v_seq := 0;
+            END IF;
             IF v_may IS NULL THEN
                 SELECT array_agg(f.seq), sum(f.size), bool_or(f.own) INTO v_seqs, v_size, v_own
                 FROM (
@@ -103,6 +141,7 @@ BEGIN
                     FROM {schema}.jobs AS j
                     WHERE j.state = 0 AND NOT j.kept AND j.queue = p_queues[q]
                         AND j.priority = v_priority AND j.run_at <= v_now
+                        AND (j.run_at, j.seq) > (v_at, v_seq)
                     ORDER BY j.run_at, j.seq
                     LIMIT least(v_room, v_left)
                     FOR UPDATE SKIP LOCKED
@@ -116,8 +155,6 @@ BEGIN
                     CONTINUE;
                 END IF;
             END IF;
-            v_at := '-infinity';
-            v_seq := 0;
             LOOP
                 v_met := false;
                 FOR v_job IN

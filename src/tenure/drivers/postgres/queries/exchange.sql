@@ -7,4 +7,4 @@ SELECT {job_row}, answers, freed
 FROM {schema}.record(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $20
 ) AS r
-LEFT JOIN LATERAL {schema}.claim($13, $14, $15, $16, $17, $18, $19, $20) AS c ON true
+LEFT JOIN LATERAL {schema}.claim($13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24) AS c ON true
