@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from secrets import token_hex
 
-from msgspec.structs import replace
-
 from tenure._runtime.failures import describe
+from tenure._runtime.flights import Flights
 from tenure._runtime.judge import Judge
 from tenure._runtime.lines import Lines
 from tenure._runtime.loop import Backoff, first_of
@@ -66,12 +65,8 @@ class Claimer:
         )
         self._closed = False
         self._wanted = True
-        # By token: what is in flight, claims whose answer was lost, and when each was first sent.
-        self._flying: dict[str, _Flight] = {}
-        self._unsure: dict[str, ClaimRequest] = {}
-        self._first_sent: dict[str, float] = {}
+        self._flights = Flights(slots)
         self._broken: Exception | None = None
-        self._recovered: set[str] = set()
         self._not_before = 0.0
         self._empty_at: float | None = None  # when the last claim came back with nothing
         self._claimed_at = 0.0
@@ -94,24 +89,17 @@ class Claimer:
     def request(self, riding: int) -> ClaimRequest | None:
         if self._closed or not (self._wanted or riding):
             return None
-        if self._flying and not riding:
+        if self._flights and not riding:
             return None  # where nothing else is sent, one claim at a time will do
         now = self._clock.monotonic()
         if now < self._not_before:
             return None
-        request = self._lost() or self._anew(riding)
+        request = self._flights.lost() or self._anew(riding)
         if request is not None:
             self._wanted = False
-            self._first_sent.setdefault(request.token, now)
-            self._fly(request, riding)
+            self._rested.clear()
+            self._flights.begin(request, riding, now)
         return request
-
-    def _lost(self) -> ClaimRequest | None:
-        """A request whose answer was lost, to be repeated."""
-        for token, request in self._unsure.items():
-            if token not in self._flying:
-                return replace(request, again=True)
-        return None
 
     def _anew(self, riding: int) -> ClaimRequest | None:
         """A request for all free slots; None where there are none, or every queue has its own."""
@@ -119,20 +107,12 @@ class Claimer:
         queues = self._lines.ask(limit) if limit > 0 else ()
         return self._new_request(queues, limit) if queues else None
 
-    def _fly(self, request: ClaimRequest, riding: int) -> None:
-        # What rides gives its slots back in the same step, and counts there until then.
-        flight = self._flying[request.token] = _Flight(request, request.limit - riding)
-        self._slots.asked += flight.asked
-        self._rested.clear()
-
     def launch(self, request: ClaimRequest) -> None:
         self._spawn(self._claim(request), "tenure-claim")
 
     def answered(self, request: ClaimRequest, claims: Sequence[Claim], sent: float) -> None:
-        self._landed(request)
         # What a repeat returns may be held since the first try; its lease began then.
-        sent = min(sent, self._first_sent.pop(request.token))
-        self._unsure.pop(request.token, None)
+        sent = min(sent, self._flights.answered(request))
         self._backoff.reset()
         self._claimed_at = self._clock.monotonic()
         self._empty_at = None if claims else self._claimed_at
@@ -150,11 +130,8 @@ class Claimer:
         self._slots.changed()
 
     def failed(self, request: ClaimRequest, error: QueueError, *, report: bool) -> None:
-        self._landed(request)
-        if isinstance(error, StoreUnavailable) and error.ambiguous:
-            self._unsure[request.token] = request
-        elif request.token not in self._unsure:
-            del self._first_sent[request.token]
+        ambiguous = isinstance(error, StoreUnavailable) and error.ambiguous
+        self._flights.failed(request, ambiguous=ambiguous)
         if report:
             self._reporter.report(error)
         self._not_before = self._clock.monotonic() + self._backoff.pause()
@@ -166,14 +143,9 @@ class Claimer:
 
         Outcomes that are not answered yet occupy theirs.
         """
-        used = self._slots.used()
+        used = self._slots.used() + self._flights.asked()
         used.update(item.claim.job.queue for item in self._recorder.unanswered)
-        for flight in self._flying.values():
-            used.update({queue.name: queue.limit for queue in flight.request.queues})
         return used
-
-    def _landed(self, request: ClaimRequest) -> None:
-        self._slots.asked -= self._flying.pop(request.token).asked
 
     def _new_request(self, queues: tuple[QueueLimit, ...], limit: int) -> ClaimRequest:
         return ClaimRequest(
@@ -211,7 +183,7 @@ class Claimer:
     def slots_freed(self) -> None:
         if self._wanted:
             self._recorder.wake()
-        elif self._lines.held_back or not (self._can_wait or self._flying):
+        elif self._lines.held_back or not (self._can_wait or self._flights):
             self.want()
 
     async def turn(self) -> float:
@@ -309,7 +281,7 @@ class Claimer:
 
     @property
     def in_flight(self) -> bool:
-        return bool(self._flying)
+        return bool(self._flights)
 
     def close(self) -> None:
         """Claim no more. What a claim in flight returns is put back; so are prefetched jobs."""
@@ -319,28 +291,15 @@ class Claimer:
 
     def recover(self) -> None:
         """After `close`: ask once more for claims whose answer was lost, to put them back."""
-        for token, lost in self._unsure.items():
-            if token not in self._flying and token not in self._recovered:
-                self._recovered.add(token)
-                request = replace(lost, again=True)
-                self._fly(request, riding=0)
-                self.launch(request)
+        while (request := self._flights.last_repeat()) is not None:
+            self._flights.begin(request, 0, self._clock.monotonic())
+            self.launch(request)
 
     def stop(self) -> "asyncio.Task[bool] | None":
         """Stop listening for hints; the task to await is returned."""
         if self._hint is not None:
             self._hint.cancel()
         return self._hint
-
-
-class _Flight:
-    """A request under way, and how many slots it may take beyond those of what rides with it."""
-
-    __slots__ = ("asked", "request")
-
-    def __init__(self, request: ClaimRequest, asked: int) -> None:
-        self.request = request
-        self.asked = asked
 
 
 def _filled_by_size(request: ClaimRequest, claims: Sequence[Claim]) -> bool:

@@ -1,23 +1,22 @@
 """Writes outcomes: in batches, each durable before its job counts as done.
 
 While one write is in flight the next batch gathers, so that an idle worker answers at once and a
-busy one writes hundreds together. Where there is enough for two that the store gains by it
+busy one writes hundreds together. Where there is enough for two, and the store gains by it
 (`Driver.overlap`), a second one is sent meanwhile: the worker runs what one of them brought while
-the store is at the other. A claim that is due rides in the same round trip where the driver can. Outcomes are repeated until the store has
-answered; it never gives one up for a failure of the store, and a bad one never blocks the others.
+the store is at the other. A claim that is due rides in the same round trip where the driver can.
+Outcomes are repeated until the store has answered; it never gives one up for a failure of the
+store, and a bad one never blocks the others.
 """
 
 import asyncio
-import math
-from collections import deque
 from collections.abc import Sequence
-from itertools import islice
 from typing import Protocol
 
 from tenure._runtime.completer import Completer
 from tenure._runtime.failures import describe
 from tenure._runtime.finished import Finished
 from tenure._runtime.loop import Backoff
+from tenure._runtime.outbox import Outbox
 from tenure._runtime.report import Reporter
 from tenure._runtime.slots import Slots
 from tenure.clock import Clock
@@ -28,8 +27,6 @@ from tenure.outcomes import Completed, Failed, Failure, Released, Retried
 from tenure.types import Claim, ClaimRequest, Recorded
 
 __all__ = ["Awaited", "Claims", "Recorder"]
-
-_MAX_BATCH = 512
 
 
 class Claims(Protocol):
@@ -86,16 +83,12 @@ class Recorder:
         self._reporter = reporter
         self._clock = clock
         self._fused = Capability.EXCHANGE in driver.capabilities
-        self._enough = driver.overlap or math.inf  # outcomes for a write beside another
         self._can_release = Capability.RELEASE in driver.capabilities
-        self._pending: deque[Finished] = deque()
-        self._writing: list[list[Finished]] = []
+        self._outbox = Outbox(driver.overlap)
         self._waiting: set[Finished] = set()  # for the last progress of their attempts
         self._wake = asyncio.Event()
         self._wake_second = asyncio.Event()
         self._backoff = Backoff(0.05, 2.0)
-        self._batch = _MAX_BATCH
-        self._away = False  # the store, when it was last written to
         self.claims: Claims | None = None
         self.awaited: Awaited | None = None
 
@@ -122,18 +115,14 @@ class Recorder:
             self._write(item)
 
     def _write(self, item: Finished) -> None:
-        self._pending.append(item)
+        self._outbox.add(item)
         self._rouse()
 
     def _rouse(self) -> None:
         """There may be something to send."""
         self._wake.set()
-        if self._enough_for_two():
+        if self._outbox.for_two:
             self._wake_second.set()
-
-    def _enough_for_two(self) -> bool:
-        """Whether another write is to go out beside the one in flight, if the store is there."""
-        return len(self._pending) >= self._enough and len(self._writing) == 1 and not self._away
 
     def _checked(self, item: Finished, answer: Recorded | None) -> None:
         """What became of a completion of the handler's own; None where nobody looks any more."""
@@ -162,17 +151,16 @@ class Recorder:
     async def _turn(self, wake: asyncio.Event) -> float:
         await wake.wait()
         wake.clear()
-        items = [] if self._writing and not self._enough_for_two() else self._take()
+        items = self._outbox.take()
         if not items:
             self._claim_alone()
             return 0.0
-        self._writing.append(items)
         try:
             self._rouse()  # the other half
             delay = await self._send(items)
         finally:
-            self._writing = [batch for batch in self._writing if batch is not items]
-        if self._pending:
+            self._outbox.landed(items)
+        if self._outbox:
             self._rouse()
         return delay
 
@@ -192,33 +180,16 @@ class Recorder:
     @property
     def unanswered(self) -> list[Finished]:
         """What has not been answered, in flight or not."""
-        writing = [item for batch in self._writing for item in batch]
-        return [*writing, *self._pending, *self._waiting, *self._completer.unanswered]
+        return [*self._outbox.unanswered, *self._waiting, *self._completer.unanswered]
 
     def abandon(self) -> list[Finished]:
         """Give up what has not been answered, in flight or not: the caller reports it."""
         left = self.unanswered
         self._completer.abandon()
-        self._writing = []
         self._waiting.clear()
-        self._pending.clear()
+        self._outbox.clear()
         self._slots.unrecorded -= len(left)
         return left
-
-    def _take(self) -> list[Finished]:
-        """The next batch, in order, no job twice; half of what there is, if that is worthwhile."""
-        batch = self._batch
-        if not self._writing and len(self._pending) >= 2 * self._enough:
-            batch = min(batch, (len(self._pending) + 1) // 2)
-        items = list(islice(self._pending, batch))
-        if len({item.claim.hold.job_id for item in items}) < len(items):
-            items = _up_to_a_repeat(items)
-        if len(items) == len(self._pending):
-            self._pending.clear()
-        else:
-            for _ in items:
-                self._pending.popleft()
-        return items
 
     async def _record(self, items: list[Finished]) -> float:
         try:
@@ -255,20 +226,18 @@ class Recorder:
         return 0.0
 
     def _put_back(self, items: list[Finished], *, maybe_applied: bool = True) -> None:
-        for item in reversed(items):
-            item.repeated = item.repeated or maybe_applied
-            self._pending.appendleft(item)
+        self._outbox.put_back(items, maybe_applied=maybe_applied)
         self._rouse()
 
     def _refused(self, items: list[Finished], error: QueueError) -> float:
         """The write failed: repeat it, or find the one item that the store will not take."""
         self._reporter.report(error)
         if isinstance(error, StoreUnavailable):
-            self._away = True
+            self._outbox.away = True
             self._put_back(items, maybe_applied=error.ambiguous)
             return self._backoff.pause()
         if len(items) > 1:
-            self._batch = max(1, len(items) // 2)
+            self._outbox.refused(items)
             self._put_back(items, maybe_applied=False)
             return 0.0
         self._refused_alone(items[0], error)
@@ -307,9 +276,8 @@ class Recorder:
         self._slots.changed()
 
     def _answered(self, items: list[Finished], answers: Sequence[Recorded]) -> None:
-        self._away = False
+        self._outbox.accepted()
         self._backoff.reset()
-        self._batch = min(_MAX_BATCH, self._batch * 2)
         self._slots.unrecorded -= len(items)
         listening = self._reporter.listening
         for item, answer in zip(items, answers, strict=True):
@@ -347,13 +315,3 @@ class Recorder:
             else f"nothing was changed: {what}"
         )
         self._reporter.report(StateTransitionError(hold.job_id, item.operation, message))
-
-
-def _up_to_a_repeat(items: list[Finished]) -> list[Finished]:
-    jobs: set[str] = set()
-    for number, item in enumerate(items):
-        job_id = item.claim.hold.job_id
-        if job_id in jobs:
-            return items[:number]
-        jobs.add(job_id)
-    return items
