@@ -77,6 +77,14 @@ def run_processes(
 
 
 def _check_place() -> None:
+    from multiprocessing import current_process
+
+    # A process of ours that imports the program, on its way to the app.
+    if getattr(current_process(), "_inheriting", False):
+        raise RuntimeUnavailable(
+            "run_processes() was called by a worker process that imports this program: put the "
+            "call under `if __name__ == '__main__':`"
+        )
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeUnavailable(
             "run_processes() handles signals, so it must be called in the main thread"

@@ -2,12 +2,26 @@
 
 import os
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.process.stage import Program, Stage
 from tests.process.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(stage: Stage) -> Iterator[None]:
+    """Whatever a test has found, none of its processes is left."""
+    yield
+    for program in stage.programs:
+        program.kill()
+    for pid in filter(alive, born(stage)):
+        os.kill(pid, signal.SIGKILL)
 
 
 def start(stage: Stage, processes: int = 2, **options: Any) -> Program:
@@ -72,7 +86,7 @@ def ask_to_stop(stage: Stage, program: Program, number: int = signal.SIGTERM) ->
     )
 
 
-@pytest.mark.parametrize("app", ["app", "awaited", "tests.process.programs.many:awaited"])
+@pytest.mark.parametrize("app", ["app", "tests.process.programs.many:awaited"])
 def test_all_jobs_of_two_queues_are_done_once_by_both_processes(stage: Stage, app: str) -> None:
     """I2, I5: the processes share the work, whatever names the app."""
     ids = stage.dispatch("nap", [0.01] * 150)
@@ -211,6 +225,16 @@ def test_an_app_that_is_no_worker_is_tried_and_told_once(
     assert why in line
     assert program.stderr.count("Traceback") == (1 if printed else 0)
     assert printed in program.stderr
+
+
+def test_a_program_that_forgot_to_say_what_is_its_main_part_is_told(tmp_path: Path) -> None:
+    """Its processes import it, and would start processes of their own."""
+    program = tmp_path / "program.py"
+    program.write_text("import tenure\ndef app(): ...\ntenure.run_processes(app, 2)\n")
+    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert ran.stderr.count("Traceback") == 1
+    assert "put the call under `if __name__ == '__main__':`" in ran.stderr
+    assert "could not start: ended with exit code 1; nothing else is tried" in ran.stderr
 
 
 def test_a_process_whose_worker_stays_unhealthy_is_replaced(stage: Stage) -> None:

@@ -1,12 +1,16 @@
 """What `run_processes` refuses before it starts anything. What it does is in tests/process."""
 
 import threading
+from itertools import pairwise
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 import pytest
 
 import tenure
 from tenure._processes.app import made, worker_of
+from tenure._processes.place import Place
+from tenure._processes.terms import ChildSettings
 
 worker = tenure.Worker(tenure.connect("memory://"))
 
@@ -83,3 +87,24 @@ def test_a_name_that_is_not_there_suggests_the_nearest() -> None:
 def test_a_function_that_makes_no_worker_is_refused(returned: object, kind: str) -> None:
     with pytest.raises(tenure.InvalidConfiguration, match=kind):
         worker_of(returned)
+
+
+class Exhausted(SpawnContext):
+    """A system that has nothing to give any more."""
+
+    def Pipe(self, duplex: bool = True) -> Any:
+        raise OSError("too many open files")
+
+
+def test_a_place_that_cannot_be_filled_is_tried_later_and_later() -> None:
+    settings = ChildSettings(drain=None, replace_unhealthy=None)
+    place = Place(1, app, settings, Exhausted())
+    due: list[float] = []
+    for _ in range(4):
+        with pytest.raises(OSError, match="too many"):
+            place.start()
+        assert not place.filled
+        due.append(place.due)
+    pauses = [later - sooner for sooner, later in pairwise(due)]
+    assert due == sorted(due)
+    assert pauses[2] > pauses[0]

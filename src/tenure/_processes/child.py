@@ -83,6 +83,7 @@ class _Child:
         handle = worker.run()
         reading = asyncio.create_task(self._read(handle), name="tenure-errors")
         status = await self._serve(worker, handle)
+        self._orders.end(status)  # and what else runs on this loop has a bound as well
         await reading
         stuck = await handle.release_abandoned()
         await worker.queue.close()

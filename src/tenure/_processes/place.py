@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from tenure._processes.app import App
@@ -68,29 +68,41 @@ class Place:
 
     def start(self) -> None:
         """Fill it with a fresh interpreter. Raises `OSError` where the system has none to give."""
-        orders, control = self._context.Pipe(duplex=False)
-        reports, report = self._context.Pipe(duplex=False)
-        process = self._context.Process(
-            target=main,
-            args=(self._app, self._settings, orders, report),
-            name=f"tenure-worker-{self.number}",
-        )
+        self._ready_at, self._stage, self._drain = None, Stage.WORK, 0.0
+        self.pid, self.refused = 0, ""
         try:
+            self._start()
+        except OSError:
+            self._put_off()
+            raise
+
+    def _start(self) -> None:
+        with ExitStack() as theirs, ExitStack() as ours:
+            orders, control = self._context.Pipe(duplex=False)
+            theirs.callback(orders.close)  # the child has its own, so that its end shows
+            ours.callback(control.close)
+            reports, report = self._context.Pipe(duplex=False)
+            theirs.callback(report.close)
+            ours.callback(reports.close)
+            process = self._context.Process(
+                target=main,
+                args=(self._app, self._settings, orders, report),
+                name=f"tenure-worker-{self.number}",
+            )
             with _interrupts_held_back():
                 process.start()
-        except BaseException:
-            control.close()
-            reports.close()
-            raise
-        finally:
-            # The other ends are the child's alone, so that its end, and ours, shows.
-            orders.close()
-            report.close()
+            ours.pop_all()
         self._process, self._control, self._reports = process, control, reports
-        self._ready_at, self._stage = None, Stage.WORK
-        self._drain = 0.0
         self.pid = process.pid or 0
-        self.refused = ""
+
+    def _put_off(self) -> None:
+        """Fill it later, the later the more often its processes have died quickly."""
+        now = time.monotonic()
+        lived = self._ready_at is not None and now - self._ready_at >= _LIVED
+        self._deaths = 1 if lived else self._deaths + 1
+        # The first is replaced at once: that it happens again is the exception.
+        pause = 0.0 if self._deaths == 1 else _PAUSE * 2.0 ** min(self._deaths - 2, 10)
+        self.due = now + min(pause, _LONGEST_PAUSE)
 
     def watched(self) -> "list[End | int]":
         """What becomes readable when it reports or ends."""
@@ -137,12 +149,7 @@ class Place:
             return None
         code = process.exitcode
         self.hear()
-        now = time.monotonic()
-        lived = self._ready_at is not None and now - self._ready_at >= _LIVED
-        self._deaths = 1 if lived else self._deaths + 1
-        # The first is replaced at once: that it happens again is the exception.
-        pause = 0.0 if self._deaths == 1 else _PAUSE * 2.0 ** min(self._deaths - 2, 10)
-        self.due = now + min(pause, _LONGEST_PAUSE)
+        self._put_off()
         process.join()
         process.close()
         for end in (self._control, self._reports):

@@ -67,7 +67,7 @@ class Supervisor:
     def _patience(self) -> float:
         """Seconds until the next look."""
         now = time.monotonic()
-        due = [place.due - now for place in self._places if not place.filled and self._proven]
+        due = [place.due - now for place in self._wanted() if not place.filled]
         ends = [p.kill_at - now for p in self._places if p.filled and p.kill_at is not None]
         return max(0.0, min([_LOOK, *due, *ends]))
 
@@ -99,18 +99,23 @@ class Supervisor:
     # --- starting, dying, replacing -------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start what is missing. Until one worker has been started there is one process only.
+        """Start what is missing.
 
-        So what is wrong with the app is said once, and a store that is new is made by one.
+        Until one worker has been started there is one process only: so what is wrong with the app
+        is said once, and a store that is new is made by one.
         """
         now = time.monotonic()
-        wanted = self._places if self._proven else self._places[:1]
-        for place in wanted:
+        for place in self._wanted():
             if not place.filled and place.due <= now and self._stage is Stage.WORK:
                 try:
                     place.start()
                 except OSError as error:
                     self._not_started(place, f"the system has no process for it: {error}")
+
+    def _wanted(self) -> "list[Place]":
+        if self._stage is not Stage.WORK:
+            return []
+        return self._places if self._proven else self._places[:1]
 
     def _hear(self, place: Place) -> None:
         if not place.hear():
