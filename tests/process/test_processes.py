@@ -89,10 +89,10 @@ def ask_to_stop(stage: Stage, program: Program, number: int = signal.SIGTERM) ->
 @pytest.mark.parametrize("app", ["app", "tests.process.programs.many:awaited"])
 def test_all_jobs_of_two_queues_are_done_once_by_both_processes(stage: Stage, app: str) -> None:
     """I2, I5: the processes share the work, whatever names the app."""
-    ids = stage.dispatch("nap", [0.01] * 150)
-    ids += stage.dispatch("nap", [0.01] * 150, queue="other")
     program = start(stage, queues=["default", "other"], concurrency=2, supervisor={"app": app})
-    stage.wait_completed(300)
+    ids = stage.dispatch("nap", [0.01] * 100)
+    ids += stage.dispatch("nap", [0.01] * 100, queue="other")
+    stage.wait_completed(200)
     starts = stage.ledger.read("start")
     assert sorted(entry["id"] for entry in starts) == sorted(ids)
     assert {entry["pid"] for entry in starts} == set(born(stage))
@@ -150,11 +150,9 @@ def test_the_first_signal_lets_running_jobs_finish(stage: Stage, number: int) ->
         for pid in born(stage):
             os.kill(pid, number)
     ask_to_stop(stage, program, number)
-    late = stage.dispatch("quick", [None])
     stage.go.touch()
     assert ended(stage, program) == "DONE"
     assert {(job.state, job.attempt) for job in stage.jobs(ids)} == {("completed", 1)}
-    assert [job.state for job in stage.jobs(late)] == ["pending"]
     assert program.stderr == ""
 
 
