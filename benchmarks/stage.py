@@ -43,11 +43,10 @@ class Stage:
         """A worker that is ready to start."""
         return processes.worker(*self._arguments(concurrency, traced=traced))
 
-    def _arguments(
-        self, concurrency: int, *, traced: bool
-    ) -> tuple[str, Path, Setting, Path, float]:
+    def setting(self, concurrency: int, *, traced: bool = False) -> Setting:
+        """What a process of this stage is told."""
         contest = self.contest
-        setting = Setting(
+        return Setting(
             store=contest.store.kind,
             url=self.url,
             durability=contest.store.durability,
@@ -55,7 +54,12 @@ class Stage:
             concurrency=contest.who.slots or concurrency,
             traced=traced,
         )
-        patience = contest.options.patience
+
+    def _arguments(
+        self, concurrency: int, *, traced: bool
+    ) -> tuple[str, Path, Setting, Path, float]:
+        contest, patience = self.contest, self.contest.options.patience
+        setting = self.setting(concurrency, traced=traced)
         return contest.who.name, contest.python, setting, self._log, patience
 
 

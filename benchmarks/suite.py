@@ -13,6 +13,7 @@ from statistics import median
 
 from benchmarks import measures
 from benchmarks.contestants import Contestant, Unavailable, contestants, prepare, version
+from benchmarks.cores import cores
 from benchmarks.costs import costs
 from benchmarks.figures import OURS, REFERENCE, Figures, Row
 from benchmarks.measures import Value
@@ -120,6 +121,8 @@ class Suite:
         for name in ("dispatch", "pickup", "latency", "idle"):
             if name in chosen.only:
                 yield getattr(measures, name)
+        if "cores" in chosen.only:
+            yield cores
 
     def _turn(self, contest: Contest, measure: Measure) -> None:
         if contest.broken:

@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["KNOWN", "cpu_seconds", "peak_memory", "resident_memory"]
+__all__ = ["KNOWN", "cpu_seconds", "peak_memory", "resident_memory", "waiting_seconds"]
 
 KNOWN = sys.platform == "linux"
 
@@ -18,6 +18,12 @@ def cpu_seconds(pid: int) -> float:
     as clock_getcpuclockid(3) makes it.
     """
     return sum(_clock(each) for each in _family(pid))
+
+
+def waiting_seconds(pid: int) -> float:
+    """How long the main thread of the process has been ready to run while others had the CPUs."""
+    _, waiting, _ = _text(Path(f"/proc/{pid}/task/{pid}/schedstat")).split()
+    return int(waiting) / 1e9
 
 
 def resident_memory(pid: int) -> float:

@@ -72,6 +72,7 @@ from tenure.outcomes import (
     Snoozed,
 )
 from tenure.payload_codec import PayloadCodec
+from tenure.processes import ExitStatus, run_processes
 from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
@@ -134,6 +135,7 @@ __all__ = [
     "ErrorReported",
     "Event",
     "Exchanged",
+    "ExitStatus",
     "Expired",
     "ExpiredHold",
     "Failed",
@@ -216,6 +218,7 @@ __all__ = [
     "WorkerTaskError",
     "connect",
     "migrate",
+    "run_processes",
 ]
 
 __version__ = VERSION

@@ -82,6 +82,37 @@ def seconds(option: str, value: object) -> float:
     return number
 
 
+def whole(option: str, value: object, least: int, most: int) -> int:
+    """A whole number within bounds. Raises `InvalidConfiguration` naming the option."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidConfiguration(
+            option, value, f"must be a whole number from {least:,} to {most:,}"
+        )
+    return value
+
+
+def positive(option: str, value: object) -> float:
+    """As `seconds`, above 0 and at most ten years."""
+    number = seconds(option, value)
+    if number <= 0:
+        raise InvalidConfiguration(option, value, "must be greater than 0 seconds")
+    return _bounded(option, value, number)
+
+
+def not_negative(option: str, value: object) -> float:
+    """As `seconds`, from 0 to ten years."""
+    number = seconds(option, value)
+    if number < 0:
+        raise InvalidConfiguration(option, value, "must not be negative")
+    return _bounded(option, value, number)
+
+
+def _bounded(option: str, value: object, number: float) -> float:
+    if number > _TEN_YEARS.total_seconds():  # far more, and a store's dates would run out
+        raise InvalidConfiguration(option, value, "must be at most ten years")
+    return number
+
+
 def check_codec(value: object) -> PayloadCodec:
     """Refuse what would fail only at a dispatch, such as a key or the class itself."""
     calls = all(callable(getattr(value, verb, None)) for verb in ("encode", "decode"))

@@ -17,7 +17,7 @@ from tenure.driver import Capability
 from tenure.errors import InvalidConfiguration, InvalidJob, RuntimeUnavailable
 from tenure.events import Observer
 from tenure.handlers import Handler, Handlers, RetryRule, nearest
-from tenure.intake import check_name, seconds
+from tenure.intake import check_name, not_negative, positive, whole
 from tenure.queue import Queue
 from tenure.shown import shown
 from tenure.types import Retention
@@ -28,7 +28,6 @@ H = TypeVar("H", bound=Callable[..., Any])
 
 _LEASE = 30.0
 _RETENTION = Retention()
-_LONGEST = 3653 * 86400.0  # seconds in ten years: far more, and a store's dates would run out
 
 
 class Worker:
@@ -82,19 +81,19 @@ class Worker:
         retention: Retention | None = _RETENTION,
     ) -> None:
         self._queue = queue
-        self._concurrency = _whole("concurrency", concurrency, 1, 100_000)
-        self._poll_interval = _positive("poll_interval", poll_interval)
-        self._job_timeout = _positive("job_timeout", job_timeout)
-        self._lease = None if lease is None else _positive("lease", lease)
-        self._drain_timeout = _not_negative("drain_timeout", drain_timeout)
+        self._concurrency = whole("concurrency", concurrency, 1, 100_000)
+        self._poll_interval = positive("poll_interval", poll_interval)
+        self._job_timeout = positive("job_timeout", job_timeout)
+        self._lease = None if lease is None else positive("lease", lease)
+        self._drain_timeout = not_negative("drain_timeout", drain_timeout)
         self._overdue_grace = (
-            None if overdue_grace is None else _not_negative("overdue_grace", overdue_grace)
+            None if overdue_grace is None else not_negative("overdue_grace", overdue_grace)
         )
         self._queues = _served(queues, slots)
         self._strict = _switch("strict", strict)
-        self._max_stalls = _whole("max_stalls", max_stalls, 1, 1000)
-        self._prefetch = _whole("prefetch", prefetch, 0, 100_000)
-        self._replacement_slots = _whole("replacement_slots", replacement_slots, 0, 100_000)
+        self._max_stalls = whole("max_stalls", max_stalls, 1, 1000)
+        self._prefetch = whole("prefetch", prefetch, 0, 100_000)
+        self._replacement_slots = whole("replacement_slots", replacement_slots, 0, 100_000)
         self._name = None if name is None else _name("name", name)
         self._observers = tuple(observers)
         self._retention = None if retention is None else _kept(retention)
@@ -106,6 +105,11 @@ class Worker:
     def queue(self) -> Queue:
         """The queue whose jobs it runs."""
         return self._queue
+
+    @property
+    def drain_timeout(self) -> float:
+        """The seconds that `shutdown()` gives running handlers by default."""
+        return self._drain_timeout
 
     def register(
         self,
@@ -126,7 +130,7 @@ class Worker:
         """
         if executor is not None:
             raise InvalidConfiguration("executor", executor, "must be None")
-        limit = None if timeout is None else _positive("timeout", timeout)
+        limit = None if timeout is None else positive("timeout", timeout)
         if limit is not None and limit > self._longest:
             self._check_lease(limit)
         self._handlers.add(
@@ -221,34 +225,6 @@ class Worker:
             )
 
 
-def _whole(option: str, value: object, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidConfiguration(
-            option, value, f"must be a whole number from {least:,} to {most:,}"
-        )
-    return value
-
-
-def _positive(option: str, value: object) -> float:
-    number = seconds(option, value)
-    if number <= 0:
-        raise InvalidConfiguration(option, value, "must be greater than 0 seconds")
-    return _bounded(option, value, number)
-
-
-def _not_negative(option: str, value: object) -> float:
-    number = seconds(option, value)
-    if number < 0:
-        raise InvalidConfiguration(option, value, "must not be negative")
-    return _bounded(option, value, number)
-
-
-def _bounded(option: str, value: object, number: float) -> float:
-    if number > _LONGEST:
-        raise InvalidConfiguration(option, value, "must be at most ten years")
-    return number
-
-
 def _name(option: str, value: object) -> str:
     try:
         return check_name(option, value)
@@ -314,7 +290,7 @@ def _bounds(slots: object, queues: Mapping[str, float]) -> dict[str, int]:
         if not isinstance(name, str) or name not in queues:
             rule = f"must name queues that are served ({', '.join(queues)})"
             raise InvalidConfiguration("slots", name, f"{rule}{nearest(str(name), queues)}")
-        bounds[name] = _whole(f"slots[{name!r}]", bound, 1, 100_000)
+        bounds[name] = whole(f"slots[{name!r}]", bound, 1, 100_000)
     return bounds
 
 
@@ -324,9 +300,9 @@ def _kept(retention: object) -> Retention:
     for field in ("completed", "failed", "cancelled"):
         age: object = getattr(retention, field)
         if age is not None:
-            _not_negative(f"retention.{field}", age)
+            not_negative(f"retention.{field}", age)
     for field in ("completed_count", "completed_bytes"):
         number: object = getattr(retention, field)
         if number is not None:
-            _whole(f"retention.{field}", number, 0, 2**53)
+            whole(f"retention.{field}", number, 0, 2**53)
     return retention

@@ -22,6 +22,7 @@ def loaded() -> set[str]:
         "asyncpg",
         "click",
         "cryptography",
+        "multiprocessing",
         "psycopg",
         "redis",
         "sqlite3",

@@ -14,7 +14,14 @@ PAGES = [
     README,
     *(
         ROOT / "docs" / page
-        for page in ("control.md", "encryption.md", "limits.md", "schedules.md", "transactions.md")
+        for page in (
+            "control.md",
+            "encryption.md",
+            "limits.md",
+            "processes.md",
+            "schedules.md",
+            "transactions.md",
+        )
     ),
 ]
 

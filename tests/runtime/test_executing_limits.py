@@ -373,3 +373,36 @@ async def test_w12_shutdown_does_not_wait_for_a_thread_past_its_bound() -> None:
             assert not handle.running
             assert await world.state(job) == "processing"
             gate.set()
+
+
+async def test_w12_a_program_that_ends_at_once_puts_the_jobs_of_abandoned_handlers_back() -> None:
+    """W12: with no attempt spent; those that gave way are back already."""
+    async with open_world() as world:
+        worker = tenure.Worker(world.queue)
+        gate = threading.Event()
+        started: list[object] = []
+
+        @worker.handler("stuck")
+        def stuck(payload: None) -> None:
+            started.append(payload)
+            gate.wait(20)
+
+        @worker.handler("gives way")
+        async def gives_way(payload: None) -> None:
+            started.append(payload)
+            await asyncio.Event().wait()
+
+        job = await world.queue.dispatch("stuck")
+        other = await world.queue.dispatch("gives way")
+        async with running(world, worker) as handle:
+            await world.until(lambda: len(started) == 2)
+            assert handle.cut_short == 0
+            stopping = asyncio.create_task(handle.shutdown(0))
+            await world.advance(1.0)
+            await world.until(stopping.done)
+            assert handle.cut_short == 2
+            assert [await world.state(each) for each in (job, other)] == ["processing", "pending"]
+            assert await handle.release_abandoned() == 1
+            record = await world.queue.get(job.id)
+            assert (record.state, record.attempt) == ("pending", 0)
+            gate.set()

@@ -47,6 +47,24 @@ class WorkerHandle:
         """How many errors came while 256 unread ones were waiting; each was logged."""
         return self._lifecycle.buffer.dropped
 
+    @property
+    def cut_short(self) -> int:
+        """How many handlers still ran when the drain time of a shutdown was over.
+
+        They were cancelled: those that gave way had their jobs put back, with no attempt spent,
+        and those that could not be interrupted were abandoned, each with an error.
+        """
+        return self._lifecycle.cut_short
+
+    async def release_abandoned(self) -> int:
+        """Put back the jobs of handlers that `shutdown` had to abandon; how many those were.
+
+        Only for a program that ends its process at once afterwards (`os._exit`), and so these
+        handlers with it: until then they run, while others may start the same jobs. Takes half a
+        second at most; a job that the store does not take back in that time is left to its lease.
+        """
+        return await self._lifecycle.release_abandoned()
+
     async def next_error(self) -> QueueError | None:
         """Wait for the next error; None once the worker has stopped and none is left."""
         return await self._lifecycle.buffer.next()

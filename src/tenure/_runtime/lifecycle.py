@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from tenure._runtime.abandoned import put_back
 from tenure._runtime.claimer import Claimer
 from tenure._runtime.completer import Completer
 from tenure._runtime.executor import Executor
@@ -30,6 +31,7 @@ from tenure.driver import Capability, Driver
 from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
 from tenure.events import Observer
 from tenure.handlers import HandlerSpec
+from tenure.types import Hold
 
 __all__ = ["Lifecycle"]
 
@@ -63,6 +65,9 @@ class Lifecycle:
         self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[Loop] = []
+        self._driver: Driver | None = None
+        self._abandoned: list[Hold] = []
+        self.cut_short = 0
         self._keeper: Keeper | None = None
         self._claimer: Claimer | None = None
         self._recorder: Recorder | None = None
@@ -84,6 +89,11 @@ class Lifecycle:
         """Whether no loop has died three times in a row, and something can still be started."""
         keeper = self._keeper is None or self._keeper.healthy
         return keeper and self._slots.left > 0 and all(loop.healthy for loop in self._loops)
+
+    async def release_abandoned(self) -> int:
+        if self._driver is not None and self._abandoned:
+            await put_back(self._driver, self._abandoned, self.reporter, self._clock)
+        return len(self._abandoned)
 
     @property
     def running(self) -> bool:
@@ -178,6 +188,7 @@ class Lifecycle:
             await self._clock.sleep(backoff.pause())
 
     def _build(self, driver: Driver) -> None:
+        self._driver = driver
         settings, slots, clock = self.settings, self._slots, self._clock
         completer = Completer(
             driver, settings.result_limit, settings.codec, self.reporter, clock, self._spawn
@@ -267,6 +278,7 @@ class Lifecycle:
         self._slots.watch = self._changed.set
         await self._settle(self._drain_left)
         if not self._idle():
+            self.cut_short = len(self._slots.running)
             self._executor.stop_all()
         await self._settle(self._budget())
         self._abandon()
@@ -314,6 +326,7 @@ class Lifecycle:
         assert self._claimer is not None
         self._aborted = True
         for attempt in list(self._slots.running.values()):
+            self._abandoned.append(attempt.claim.hold)
             self.reporter.report(
                 StateTransitionError(
                     attempt.claim.hold.job_id,

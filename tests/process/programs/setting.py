@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -34,8 +35,9 @@ class Setting:
     """The arguments that the test gave, and a worker whose handlers write to the ledger."""
 
     def __init__(self) -> None:
-        # As at a terminal: who runs the tests in the background may have had it ignored.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if multiprocessing.parent_process() is None:
+            # As at a terminal: who runs the tests in the background may have had it ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         # Errors come through the observer; stderr is left for what should not happen.
         logging.getLogger("tenure").addHandler(logging.NullHandler())
         arguments = json.loads(os.environ["TENURE_TEST"])
