@@ -10,8 +10,9 @@ store. Everything public is importable from here; nothing is opened, started or 
 import.
 """
 
-from tenure._runtime.handle import WorkerHandle
-from tenure._runtime.running_job import RunningJob
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from tenure.bulk import Answers
 from tenure.call import Call
 from tenure.clock import Clock, SystemClock
@@ -72,7 +73,6 @@ from tenure.outcomes import (
     Snoozed,
 )
 from tenure.payload_codec import PayloadCodec
-from tenure.processes import ExitStatus, run_processes
 from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
@@ -114,7 +114,12 @@ from tenure.types import (
 )
 from tenure.verdicts import Cancel, Retry, Snooze
 from tenure.version import VERSION
-from tenure.worker import Worker
+
+if _TYPE_CHECKING:
+    from tenure._runtime.handle import WorkerHandle
+    from tenure._runtime.running_job import RunningJob
+    from tenure.processes import ExitStatus, run_processes
+    from tenure.worker import Worker
 
 __all__ = [
     "Answer",
@@ -224,13 +229,36 @@ __all__ = [
 __version__ = VERSION
 
 
-def _present() -> None:
+# What runs jobs is loaded when it is first asked for: a quarter of the import, which a program that
+# dispatches does without.
+_LATER = {
+    "ExitStatus": "tenure.processes",
+    "RunningJob": "tenure._runtime.running_job",
+    "Worker": "tenure.worker",
+    "WorkerHandle": "tenure._runtime.handle",
+    "run_processes": "tenure.processes",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'tenure' has no attribute {name!r}")
+    globals()[name] = getattr(_import_module(_LATER[name]), name)
+    _present(name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
+def _present(*names: str) -> None:
     """Let tracebacks and help name public objects by where users import them from."""
-    for name in __all__:
+    for name in names:
         item = globals()[name]
         if getattr(item, "__module__", "").startswith("tenure."):
             item.__module__ = "tenure"
 
 
-_present()
-del VERSION, _present
+_present(*(name for name in __all__ if name not in _LATER))
+del VERSION

@@ -1,4 +1,4 @@
-"""`import tenure` loads no driver, no testing tools and no optional package."""
+"""`import tenure` loads no driver, no worker, no testing tools and no optional package."""
 
 import subprocess
 import sys
@@ -26,9 +26,11 @@ def loaded() -> set[str]:
         "psycopg",
         "redis",
         "sqlite3",
+        "tenure._runtime.lifecycle",
         "tenure.drivers.memory",
         "tenure.drivers.sqlite",
         "tenure.testing",
+        "tenure.worker",
     ],
 )
 def test_importing_the_package_does_not_load(module: str, loaded: set[str]) -> None:
