@@ -19,7 +19,7 @@ DEMO_postgres = asyncpg $(if $(shell command -v postgres || ls -d /usr/lib/postg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test test-slow test-matrix model check $(CHECKS) demo chaos bench format lock clean
+.PHONY: help dev test test-slow test-matrix model formal check $(CHECKS) demo chaos bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ test-slow: $(VENV)/.dev ## the slow tests (none collected is no failure)
 model: $(VENV)/.dev ## random calls on every store, against the memory store; TENURE_MODEL_SECONDS for each
 	TENURE_MODEL_SECONDS=$${TENURE_MODEL_SECONDS:-60} \
 	$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=0 $(ARGS)
+
+formal: $(VENV)/.dev ## the formal models, searched through with spin and gcc (formal/README.md)
+	TENURE_TEST_REQUIRE=all $(PYTEST) tests/formal $(ARGS)
 
 test-matrix: $(VENV)/.dev ## the tests of the stores on each version of each engine that is there
 	$(BIN)/python -m tests.matrix -n $(WORKERS) --dist worksteal $(ARGS)
