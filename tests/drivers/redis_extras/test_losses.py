@@ -18,10 +18,10 @@ from tenure.drivers.redis.faults import Refused
 from tenure.drivers.redis.route import Route
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.outcomes import Completed, Failed, Outcome, Retried
+from tenure.testing.faults import Relay
 from tenure.types import Kept, NewJob, Recorded
 from tests.drivers.redis_extras.support import FAILURE, claim, jobs, opened, request
 from tests.servers.redis import RedisServer, free_port, frozen, moving, running
-from tests.servers.relay import relaying
 
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -186,9 +186,12 @@ async def test_an_idle_connection_that_was_forgotten_in_silence_fails_no_call(
     redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked before it carries anything, and the call goes out on a new one."""
-    async with relaying(redis_server.port) as relay:
+    async with Relay("127.0.0.1", redis_server.port) as relay:
         driver = RedisDriver(
-            relay.url, namespace="forgotten", clock=SystemClock(), connect_timeout=0.3
+            f"redis://127.0.0.1:{relay.port}",
+            namespace="forgotten",
+            clock=SystemClock(),
+            connect_timeout=0.3,
         )
         await driver.open()
         await asyncio.gather(*(driver.get("a") for _ in range(20)))
