@@ -13,7 +13,7 @@ from tenure.driver import Capability, Driver
 from tenure.drivers.memory import MemoryDriver
 from tenure.drivers.sqlite import SqliteDriver
 from tenure.testing import ManualClock
-from tenure.testing.faults import PassingDriver
+from tenure.testing.faults import FaultyDriver, PassingDriver, Storm
 
 __all__ = ["Interposed", "World", "each_store", "open_world"]
 
@@ -92,8 +92,12 @@ async def open_world(
     tmp_path: Path | None = None,
     *,
     capabilities: frozenset[Capability] | None = None,
+    storm: Storm | None = None,
 ) -> AsyncGenerator[World]:
-    """A fresh world. `capabilities` hides what the store can do beyond them."""
+    """A fresh world. `capabilities` hides what the store can do beyond them.
+
+    A storm befalls what goes through `World.driver`, and not what goes to `World.inner`.
+    """
     clock = ManualClock()
     inner: Driver
     if store == "memory":
@@ -101,7 +105,8 @@ async def open_world(
     else:
         assert tmp_path is not None
         inner = SqliteDriver(str(tmp_path / "jobs.db"), synchronous="NORMAL", clock=clock)
-    world = World(clock, inner, Interposed(inner, capabilities))
+    stormy = inner if storm is None else FaultyDriver(inner, clock=clock, storm=storm)
+    world = World(clock, inner, Interposed(stormy, capabilities))
 
     async def at_rest() -> int:
         """The store's own threads have answered everything that was asked before."""

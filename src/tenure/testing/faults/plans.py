@@ -161,10 +161,11 @@ class Freeze(Plan):
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """Any call may fail, in any of the three ways, or take its time; the same for the same seed.
+    """Any call may fail or take its time; the same for the same seed.
 
-    `failing` and `late` are the shares of calls that fail and that take up to `longest` seconds,
-    before or after the store has done them; both may befall one call. What befalls the n-th call of
+    `failing` is the share of calls that fail, in any of the `ways` of `FaultyDriver.fail`; `late`
+    the share of those that take up to `longest` seconds, before or after the store has done them.
+    Both may befall one call. What befalls the n-th call of
     an operation depends on nothing but the seed, the operation and n, so that a run can be played
     again however its calls interleave. The operations in `spares` are left alone; by default
     opening and closing, and those in a caller's own transaction, whose end the caller knows.
@@ -175,6 +176,7 @@ class Storm:
     failing: float = 0.25
     late: float = 0.25
     longest: float = 2.0
+    ways: tuple[How, ...] = ("before", "after", "ambiguously")
     spares: frozenset[str] = frozenset({"open", "close", "enqueue_within", "record_within"})
 
     def faults(self, operation: str, number: int) -> tuple[Fault, ...]:
@@ -187,6 +189,5 @@ class Storm:
             whens: tuple[When, ...] = ("before", "after")
             found.append(Late(draw.uniform(0.0, self.longest), draw.choice(whens)))
         if draw.random() < self.failing:
-            ways: tuple[How, ...] = ("before", "after", "ambiguously")
-            found.append(Failing(draw.choice(ways)))
+            found.append(Failing(draw.choice(self.ways)))
         return tuple(found)
