@@ -3,8 +3,9 @@
 While one write is in flight the next batch gathers, so that an idle worker answers at once and a
 busy one writes hundreds together. Where there is enough for two that the store gains by it
 (`Driver.overlap`), a second one is sent meanwhile: the worker runs what one of them brought while
-the store is at the other. A claim that is due rides in the same round trip where the driver can. Outcomes are repeated until the store has
-answered; it never gives one up for a failure of the store, and a bad one never blocks the others.
+the store is at the other. A claim that is due rides in the same round trip where the driver can.
+Outcomes are repeated until the store has answered; it never gives one up for a failure of the
+store, and a bad one never blocks the others.
 """
 
 import asyncio
