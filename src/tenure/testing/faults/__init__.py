@@ -34,3 +34,19 @@ __all__ = [
     "RepeatingDriver",
     "Storm",
 ]
+
+for _public in (
+    Befallen,
+    Failing,
+    FaultyDriver,
+    Freeze,
+    Frozen,
+    Late,
+    PassingDriver,
+    Plan,
+    Relay,
+    RepeatingDriver,
+    Storm,
+):
+    _public.__module__ = __name__  # tracebacks and help name them by where users import them from
+del _public
