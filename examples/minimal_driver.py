@@ -70,9 +70,9 @@ class JsonFileDriver(Driver):
         waiting: list[Entry] = []
         for queue in request.queues:
             here = [entry for entry in self._entries.values() if entry.job.queue == queue.name]
+            here.sort(key=lambda entry: (-entry.job.priority, entry.job.run_at))
             held += [e for e in here if request.again and e.hold and e.hold.token == request.token]
-            due = [entry for entry in here if entry.job.state is State.PENDING]
-            waiting += sorted(due, key=lambda entry: (-entry.job.priority, entry.job.run_at))
+            waiting += [entry for entry in here if entry.job.state is State.PENDING]
         room = {queue.name: queue.limit for queue in request.queues}
         for entry in held + waiting:
             size += len(entry.job.payload)

@@ -9,7 +9,7 @@ import pytest
 
 from tenure.clock import SystemClock
 from tenure.drivers.postgres import PostgresDriver
-from tenure.testing.conformance import Check
+from tenure.testing.conformance import REPEATABLE, Check, conform, repeating
 from tenure.testing.conformance.adapter import parametrize_checks, run_check
 from tests.drivers.witnesses import opening
 from tests.servers.pgbouncer import PgBouncer, pgbouncer
@@ -75,3 +75,12 @@ def test_postgres(check: Check, postgres_server: PostgresServer, schema: str) ->
 def test_postgres_through_pgbouncer(check: Check, pgbouncer: PgBouncer, schema: str) -> None:
     """Two server connections for all clients, so that every call may meet another one."""
     run_check(check, opening(lambda: driver(pgbouncer.url, schema)))
+
+
+@pytest.mark.slow
+def test_every_call_may_be_repeated(
+    postgres_server: PostgresServer, emptying: Callable[[], str]
+) -> None:
+    """I14: the kit with every answer lost once."""
+    stores = opening(lambda: driver(postgres_server.url, emptying()))
+    asyncio.run(conform(repeating(stores), REPEATABLE)).raise_for_failures()

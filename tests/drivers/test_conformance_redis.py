@@ -1,5 +1,6 @@
 """The conformance kit on a Redis server, and on a cluster of three."""
 
+import asyncio
 import logging
 from uuid import uuid4
 
@@ -7,7 +8,7 @@ import pytest
 
 from tenure.clock import SystemClock
 from tenure.drivers.redis import RedisDriver
-from tenure.testing.conformance import Check
+from tenure.testing.conformance import REPEATABLE, Check, conform, repeating
 from tenure.testing.conformance.adapter import parametrize_checks, run_check
 from tests.drivers.witnesses import opening
 from tests.servers.redis import RedisServer, cluster_server, redis_cluster, redis_server
@@ -35,3 +36,9 @@ def test_redis(check: Check, redis_server: RedisServer) -> None:
 def test_redis_cluster(check: Check, redis_cluster: list[RedisServer]) -> None:
     """Asks the first node, whichever has the slot of the namespace."""
     run_check(check, opening(lambda: driver(redis_cluster[0])))
+
+
+def test_every_call_may_be_repeated(redis_server: RedisServer) -> None:
+    """I14: the kit with every answer lost once."""
+    report = asyncio.run(conform(repeating(opening(lambda: driver(redis_server))), REPEATABLE))
+    report.raise_for_failures()

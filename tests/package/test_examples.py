@@ -57,18 +57,22 @@ def test_an_example_prints_what_it_is_expected_to(path: Path, tmp_path: Path) ->
 # --- the page -----------------------------------------------------------------------------------
 
 
-def page(folder: Path) -> str:
-    """Write the two programs of the page where they can run; what the second prints."""
-    text = PAGE.read_text(encoding="utf-8")
-    module, program = re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)
-    [shown] = re.findall(r"^```text\n(.*?)^```$", text, re.S | re.M)
+def page(folder: Path) -> list[tuple[str, str]]:
+    """Write the test module of the page where it can run; the programs, and what each prints."""
+    blocks = r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?"
+    found = re.findall(blocks, PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    (module, nothing), *programs = found
+    assert nothing == ""
     (folder / "test_json_file.py").write_text(module, encoding="utf-8")
-    (folder / "program.py").write_text(program, encoding="utf-8")
-    return str(shown)
+    return programs
 
 
-def test_the_program_of_the_page_prints_what_the_page_shows(tmp_path: Path) -> None:
-    shown = page(tmp_path)
+@pytest.mark.parametrize("number", range(3))
+def test_a_program_of_the_page_prints_what_the_page_shows(number: int, tmp_path: Path) -> None:
+    programs = page(tmp_path)
+    assert len(programs) == 3
+    source, shown = programs[number]
+    (tmp_path / "program.py").write_text(source, encoding="utf-8")
     ran = run(tmp_path, "program.py")
     assert (ran.stdout, ran.returncode) == (shown, 0), ran.stderr
 

@@ -8,6 +8,8 @@ from types import ModuleType
 import pytest
 
 import tenure
+from tenure import testing
+from tenure.testing import conformance, faults
 
 PACKAGE = Path(tenure.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
@@ -42,3 +44,16 @@ def test_a_public_class_or_function_reports_the_public_module(name: str) -> None
 def test_a_module_begins_with_what_it_is_for(module: str) -> None:
     tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), f"{module} has no docstring"
+
+
+@pytest.mark.parametrize("tools", [testing, conformance, faults], ids=lambda tools: tools.__name__)
+def test_the_tools_for_tests_name_what_they_offer_in_order(tools: ModuleType) -> None:
+    assert list(tools.__all__) == sorted(set(tools.__all__))
+    assert [name for name in tools.__all__ if not hasattr(tools, name)] == []
+
+
+@pytest.mark.parametrize("name", faults.__all__)
+def test_a_public_fault_reports_the_public_module(name: str) -> None:
+    value: object = getattr(faults, name)
+    if inspect.isclass(value):
+        assert value.__module__ == "tenure.testing.faults"

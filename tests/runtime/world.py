@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import pytest
 
 import tenure
-from tenure.driver import Capability, Driver, KeeperHandle
+from tenure.driver import Capability, Driver
 from tenure.drivers.memory import MemoryDriver
 from tenure.drivers.sqlite import SqliteDriver
 from tenure.testing import ManualClock
+from tenure.testing.faults import FaultyDriver, PassingDriver, Storm
 
 __all__ = ["Interposed", "World", "each_store", "open_world"]
 
@@ -91,8 +92,12 @@ async def open_world(
     tmp_path: Path | None = None,
     *,
     capabilities: frozenset[Capability] | None = None,
+    storm: Storm | None = None,
 ) -> AsyncGenerator[World]:
-    """A fresh world. `capabilities` hides what the store can do beyond them."""
+    """A fresh world. `capabilities` hides what the store can do beyond them.
+
+    A storm befalls what goes through `World.driver`, and not what goes to `World.inner`.
+    """
     clock = ManualClock()
     inner: Driver
     if store == "memory":
@@ -100,7 +105,8 @@ async def open_world(
     else:
         assert tmp_path is not None
         inner = SqliteDriver(str(tmp_path / "jobs.db"), synchronous="NORMAL", clock=clock)
-    world = World(clock, inner, Interposed(inner, capabilities))
+    stormy = inner if storm is None else FaultyDriver(inner, clock=clock, storm=storm)
+    world = World(clock, inner, Interposed(stormy, capabilities))
 
     async def at_rest() -> int:
         """The store's own threads have answered everything that was asked before."""
@@ -118,35 +124,33 @@ async def open_world(
         await inner.close()
 
 
-def _passing(operation: str) -> Any:
-    async def call(self: "Interposed", *arguments: Any, **options: Any) -> Any:
-        inner = getattr(self.inner, operation)
-        return await self.pass_on(operation, lambda: inner(*arguments, **options))
-
-    return call
-
-
 Hook = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 
-class Interposed(Driver):
-    """Passes everything on to a driver; a test can step in between.
+class Interposed(PassingDriver):
+    """Passes everything on to a driver; a test can step in between, and change its mind later.
 
     `hooks[operation]` is called with a function that makes the real call, and gives the answer. A
     hook stays until it is removed. `calls` lists the operations in the order in which they began.
+    `keeper_hook` is called in the keeper's thread before each of its calls.
     """
 
     def __init__(self, inner: Driver, capabilities: frozenset[Capability] | None = None) -> None:
-        self.inner = inner
-        self.capabilities = inner.capabilities if capabilities is None else capabilities  # type: ignore[misc]
+        super().__init__(inner, capabilities=capabilities)
         self.hooks: dict[str, Hook] = {}
         self.calls: list[str] = []
         self.keeper_hook: Callable[[], None] | None = None
 
-    async def pass_on(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def around(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
         self.calls.append(operation)
         hook = self.hooks.get(operation)
         return await (call() if hook is None else hook(call))
+
+    def around_keeper(self, call: Callable[[], T]) -> T:
+        self.calls.append("keeper.extend")
+        if self.keeper_hook is not None:
+            self.keeper_hook()
+        return call()
 
     def fail(
         self, operation: str, error: Exception, times: int = 1, *, after: bool = False
@@ -179,61 +183,3 @@ class Interposed(Driver):
 
         self.hooks[operation] = hook
         return gate
-
-    def keeper_handle(self) -> KeeperHandle:
-        return _InterposedKeeper(self, self.inner.keeper_handle())
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    open: Any = _passing("open")
-    enqueue: Any = _passing("enqueue")
-    claim: Any = _passing("claim")
-    enqueue_within: Any = _passing("enqueue_within")
-    record: Any = _passing("record")
-    record_within: Any = _passing("record_within")
-    exchange: Any = _passing("exchange")
-    extend: Any = _passing("extend")
-    expired: Any = _passing("expired")
-    reclaim: Any = _passing("reclaim")
-    next_due: Any = _passing("next_due")
-    progress: Any = _passing("progress")
-    counts: Any = _passing("counts")
-    cancel: Any = _passing("cancel")
-    retry: Any = _passing("retry")
-    delete: Any = _passing("delete")
-    move: Any = _passing("move")
-    purge: Any = _passing("purge")
-    prune: Any = _passing("prune")
-    pause: Any = _passing("pause")
-    get: Any = _passing("get")
-    list: Any = _passing("list")
-    history: Any = _passing("history")
-    put_limit: Any = _passing("put_limit")
-    drop_limit: Any = _passing("drop_limit")
-    limits: Any = _passing("limits")
-    put_schedules: Any = _passing("put_schedules")
-    drop_schedules: Any = _passing("drop_schedules")
-    pause_schedule: Any = _passing("pause_schedule")
-    schedules: Any = _passing("schedules")
-    fire: Any = _passing("fire")
-    report: Any = _passing("report")
-    workers: Any = _passing("workers")
-    wait: Any = _passing("wait")
-
-
-class _InterposedKeeper:
-    """The keeper's way to the store; `keeper_hook` is called in its thread before each call."""
-
-    def __init__(self, driver: Interposed, inner: KeeperHandle) -> None:
-        self._driver = driver
-        self._inner = inner
-
-    def extend(self, holds: Sequence[tenure.Hold], lease: float) -> Sequence[tenure.Kept]:
-        self._driver.calls.append("keeper.extend")
-        if self._driver.keeper_hook is not None:
-            self._driver.keeper_hook()
-        return self._inner.extend(holds, lease)
-
-    def close(self) -> None:
-        self._inner.close()

@@ -12,7 +12,9 @@ import pytest
 from tenure.drivers.postgres import PostgresDriver
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.outcomes import Completed
+from tenure.testing.faults import Relay
 from tenure.types import JobFilter, Kept, NewJob, Recorded
+from tests.drivers.losing import lost_and_repeated
 from tests.drivers.postgres_extras.support import (
     claim,
     fresh,
@@ -147,6 +149,17 @@ async def test_the_listener_leaves_a_read_only_server_too(own_server: PostgresSe
         await refused(lambda: driver.enqueue(jobs(1)))
         own_server.read_only(False)
         await until(lambda: sessions(own_server, "LISTEN%") not in ([], [listening]))
+
+
+async def test_a_network_that_loses_answers_falls_silent_or_refuses_is_survived(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I14: the same again is stored once, whether it had been sent or not."""
+    monkeypatch.setattr("tenure.drivers.postgres.client._CONNECT_TIMEOUT", 0.5)
+    async with Relay("127.0.0.1", postgres_server.port) as relay:
+        url = f"postgresql://postgres@{relay.host}:{relay.port}/postgres"
+        async with opened(url, timeout=0.5) as driver:
+            await lost_and_repeated(driver, relay)
 
 
 async def test_a_call_that_is_not_answered_ends_in_time(postgres_server: PostgresServer) -> None:

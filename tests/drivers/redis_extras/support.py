@@ -57,11 +57,10 @@ OUTCOMES: list[Outcome] = [
 
 @asynccontextmanager
 async def opened(
-    server: RedisServer, namespace: str | None = None, **options: Any
+    server: RedisServer | str, namespace: str | None = None, **options: Any
 ) -> AsyncGenerator[RedisDriver]:
-    driver = RedisDriver(
-        server.url, namespace=namespace or uuid4().hex, clock=SystemClock(), **options
-    )
+    url = server if isinstance(server, str) else server.url
+    driver = RedisDriver(url, namespace=namespace or uuid4().hex, clock=SystemClock(), **options)
     await driver.open()
     try:
         yield driver

@@ -18,10 +18,11 @@ from tenure.drivers.redis.faults import Refused
 from tenure.drivers.redis.route import Route
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.outcomes import Completed, Failed, Outcome, Retried
+from tenure.testing.faults import Relay
 from tenure.types import Kept, NewJob, Recorded
+from tests.drivers.losing import lost_and_repeated
 from tests.drivers.redis_extras.support import FAILURE, claim, jobs, opened, request
 from tests.servers.redis import RedisServer, free_port, frozen, moving, running
-from tests.servers.relay import relaying
 
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -182,23 +183,30 @@ async def test_callers_that_wait_for_a_connection_wait_no_longer_than_the_time_l
             await asyncio.gather(*(driver.get("a") for _ in range(40)))
 
 
+async def test_a_network_that_loses_answers_falls_silent_or_refuses_is_survived(
+    redis_server: RedisServer,
+) -> None:
+    """I14: what may have been done is ambiguous, and the same again is stored once."""
+    async with Relay("127.0.0.1", redis_server.port) as relay:
+        url = f"redis://{relay.host}:{relay.port}"
+        async with opened(url, timeout=0.3, connect_timeout=0.3) as driver:
+            assert (await lost_and_repeated(driver, relay))[:2] == [True, True]
+
+
 async def test_an_idle_connection_that_was_forgotten_in_silence_fails_no_call(
     redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked before it carries anything, and the call goes out on a new one."""
-    async with relaying(redis_server.port) as relay:
-        driver = RedisDriver(
-            relay.url, namespace="forgotten", clock=SystemClock(), connect_timeout=0.3
-        )
-        await driver.open()
-        await asyncio.gather(*(driver.get("a") for _ in range(20)))
-        relay.forget()
-        monkeypatch.setattr("tenure.drivers.redis.client._IDLE", 0)
-        begun = time.monotonic()
-        await driver.enqueue(jobs(1))
-        assert time.monotonic() - begun < 2
-        assert (await driver.counts()).pending == 1
-        await driver.close()
+    async with Relay("127.0.0.1", redis_server.port) as relay:
+        url = f"redis://{relay.host}:{relay.port}"
+        async with opened(url, connect_timeout=0.3) as driver:
+            await asyncio.gather(*(driver.get("a") for _ in range(20)))
+            relay.forget()
+            monkeypatch.setattr("tenure.drivers.redis.client._IDLE", 0)
+            begun = time.monotonic()
+            await driver.enqueue(jobs(1))
+            assert time.monotonic() - begun < 2
+            assert (await driver.counts()).pending == 1
 
 
 async def test_a_refusal_of_the_server_is_definite(redis_server: RedisServer) -> None:

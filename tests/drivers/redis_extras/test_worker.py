@@ -24,13 +24,17 @@ from tenure.errors import (
     StoreError,
     StoreUnavailable,
 )
+from tenure.testing.faults import Relay
 from tests.drivers.redis_extras.hosting import Host, hosting, until
 from tests.drivers.redis_extras.support import opened, request
 from tests.servers.redis import RedisServer, add_replica, frozen, moving, running, running_cluster
-from tests.servers.relay import relaying
 
 RESUMED = 5.0  # seconds after the return of the server
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+def url(relay: Relay) -> str:
+    return f"redis://{relay.host}:{relay.port}"
 
 
 @pytest.fixture
@@ -95,18 +99,19 @@ async def test_an_outcome_whose_hold_was_replaced_meanwhile_is_refused_and_repor
 ) -> None:
     """The worker is cut off for longer than its lease; another claims its job."""
     async with (
-        relaying(own_server.port) as relay,
-        hosting(relay.url, "replaced", lease=1.0) as host,
+        Relay("127.0.0.1", own_server.port) as relay,
+        hosting(url(relay), "replaced", lease=1.0) as host,
         opened(own_server, "replaced") as other,
     ):
         (handle,) = await host.dispatch("gated", range(1))
         await host.running(1)
-        await relay.stop()
+        relay.refuse()
+        relay.cut()
         host.go.set()
         await asyncio.sleep(1.1)
         assert [hold.job_id for hold in await other.reclaim(10, [0.0])] == [handle.id]
         (claimed,) = await other.claim(request(1))
-        await relay.start()
+        relay.accept()
         (refused,) = await host.reported(StateTransitionError)
         assert isinstance(refused, StateTransitionError)
         assert (refused.job_id, refused.operation) == (handle.id, "complete")
@@ -135,24 +140,25 @@ async def test_a_server_that_is_away_is_asked_for_ever_less_often(
     own_server: RedisServer, how: str
 ) -> None:
     """A20: no loop turns without a pause, whether the port is closed or hangs up at once."""
-    async with relaying(own_server.port) as relay, hosting(relay.url, lease=12.0) as host:
+    async with (
+        Relay("127.0.0.1", own_server.port) as relay,
+        hosting(url(relay), lease=12.0) as host,
+    ):
         await host.dispatch("gated", range(2))
         await host.running(2)
         before, begun = relay.accepted, time.process_time()
         if how == "closed":
-            await relay.stop()
+            relay.refuse()
         else:
-            relay.closing = True
-            relay.cut()
+            relay.turn_away()
+        relay.cut()
         host.go.set()
         await asyncio.sleep(4.0)
         # The recorder, the claimer, its hints, the keeper and the reclaimer, each with few tries.
         assert relay.accepted - before <= 30
         assert len(host.errors) <= 20
         assert time.process_time() - begun < 1.0
-        if how == "closed":
-            await relay.start()
-        relay.closing = False
+        relay.accept()
         async with resuming(host, 2):
             pass
 
@@ -198,11 +204,14 @@ async def test_a_worker_follows_a_failover_that_keeps_its_connections(
 ) -> None:
     """The address leads to the new primary; the connections that there are lead to the old one."""
     with running(tmp_path / "other") as other:
-        async with relaying(own_server.port) as relay, hosting(relay.url, lease=3.0) as host:
+        async with (
+            Relay("127.0.0.1", own_server.port) as relay,
+            hosting(url(relay), lease=3.0) as host,
+        ):
             await host.dispatch("gated", range(4))
             await host.running(4)
             await asyncio.to_thread(replicated, own_server, other)
-            relay.target = other.port
+            relay.target = relay.host, other.port
             with other.client() as client:
                 client.execute_command("REPLICAOF", "NO", "ONE")
             with own_server.client() as client:

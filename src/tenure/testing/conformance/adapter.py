@@ -3,15 +3,19 @@
 @parametrize_checks
 def test_conformance(check: Check) -> None:
     run_check(check, open_store)
+
+@parametrize_repeatable_checks
+def test_conformance_of_repeats(check: Check) -> None:
+    run_check(check, repeating(open_store))
 """
 
 import asyncio
 
 import pytest
 
-from tenure.testing.conformance import CHECKS, Check, OpenStore, prove
+from tenure.testing.conformance import CHECKS, REPEATABLE, Check, OpenStore, prove
 
-__all__ = ["parametrize_checks", "run_check"]
+__all__ = ["parametrize_checks", "parametrize_repeatable_checks", "run_check"]
 
 
 def _id(check: Check) -> str:
@@ -19,6 +23,7 @@ def _id(check: Check) -> str:
 
 
 parametrize_checks = pytest.mark.parametrize("check", CHECKS, ids=_id)
+parametrize_repeatable_checks = pytest.mark.parametrize("check", REPEATABLE, ids=_id)
 
 
 def run_check(check: Check, open_store: OpenStore) -> None:
