@@ -9,8 +9,19 @@ from benchmarks.stores import STORES, Store, named
 
 __all__ = ["MEASURES", "Options", "options"]
 
-MEASURES = ("drain", "raw", "dispatch", "pickup", "latency", "idle", "imports", "cores", "costs")
-_RARE = ("cores", "costs")  # minutes: only by name
+MEASURES = (
+    "drain",
+    "raw",
+    "dispatch",
+    "pickup",
+    "latency",
+    "idle",
+    "imports",
+    "cores",
+    "steady",
+    "costs",
+)
+_RARE = ("cores", "steady", "costs")  # minutes: only by name
 
 
 class Options(argparse.Namespace):
@@ -26,6 +37,7 @@ class Options(argparse.Namespace):
     samples: int
     load: float
     idle: float
+    steady: float
     crowd: int
     patience: float
     folder: str | None
@@ -59,6 +71,7 @@ def options(arguments: list[str] | None = None) -> Options:
     add("--samples", type=_count, default=100, help="pick-ups in each round")
     add("--load", type=float, default=3.0, help="seconds of half load in each round")
     add("--idle", type=float, default=5.0, help="seconds of idleness in each round")
+    add("--steady", type=float, default=120.0, help="seconds of `steady` in each round")
     add("--crowd", type=_count, default=1_000_000, help="jobs that `costs` puts beside the others")
     add("--patience", type=float, default=120.0, help="seconds that a measurement may take")
     add("--folder", help="where the store files go, for another disk (default: temporary)")

@@ -21,6 +21,7 @@ from benchmarks.options import Options
 from benchmarks.processes import Broken
 from benchmarks.raw_limits import raw_limit
 from benchmarks.stage import Contest
+from benchmarks.steady import steady
 from benchmarks.stores import Mismatch, Place
 
 __all__ = ["Suite", "Trouble"]
@@ -121,8 +122,9 @@ class Suite:
         for name in ("dispatch", "pickup", "latency", "idle"):
             if name in chosen.only:
                 yield getattr(measures, name)
-        if "cores" in chosen.only:
-            yield cores
+        for measure in (cores, steady):
+            if measure.__name__ in chosen.only:
+                yield measure
 
     def _turn(self, contest: Contest, measure: Measure) -> None:
         if contest.broken:

@@ -14,6 +14,7 @@ from benchmarks.contestants import PEERS, ROOT, Unavailable, contestants, header
 from benchmarks.figures import OURS, REFERENCE, Figures, Row, Unit, percentile
 from benchmarks.options import MEASURES, options
 from benchmarks.protocol.ledger import Ledger
+from benchmarks.steady import seconds_of
 from benchmarks.stores import STORES, named
 
 ADAPTERS = sorted(PEERS.glob("*.py"))
@@ -117,6 +118,14 @@ def test_the_ledger_adds_up_what_threads_and_openers_write(tmp_path: Path) -> No
     worker.close()
 
 
+# --- what is made of what was seen --------------------------------------------------------------
+
+
+def test_looks_at_irregular_instants_give_the_rate_of_each_second() -> None:
+    looks = [(0.0, 0), (0.4, 40), (1.0, 100), (1.9, 100), (2.2, 124), (2.5, 500)]
+    assert seconds_of(looks) == pytest.approx([100.0, 20.0])
+
+
 # --- figures ------------------------------------------------------------------------------------
 
 
@@ -203,7 +212,7 @@ def test_stores_are_named_by_kind_or_one_by_one() -> None:
 def test_all_means_every_peer_and_every_measure_but_the_long_ones() -> None:
     chosen = options(["--peers", "all", "--only", "all"])
     assert set(chosen.peers) == contestants().keys() - {OURS}
-    assert set(chosen.only) == set(MEASURES) - {"cores", "costs"}
+    assert set(chosen.only) == set(MEASURES) - {"cores", "steady", "costs"}
 
 
 @pytest.mark.parametrize(
