@@ -219,6 +219,8 @@ class Interposed(Driver):
     fire: Any = _passing("fire")
     report: Any = _passing("report")
     workers: Any = _passing("workers")
+    lifeline: Any = _passing("lifeline")
+    shorten: Any = _passing("shorten")
     wait: Any = _passing("wait")
 
 
