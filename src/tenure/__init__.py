@@ -13,6 +13,7 @@ import.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from tenure.beside import Lifeline
 from tenure.bulk import Answers
 from tenure.call import Call
 from tenure.clock import Clock, SystemClock
@@ -170,6 +171,7 @@ __all__ = [
     "Kept",
     "LeaseEnded",
     "LeaseLost",
+    "Lifeline",
     "Limit",
     "LogLine",
     "LoopBlocked",

@@ -1,18 +1,40 @@
 """The part of the contract beside the path of a job: what people and upkeep ask of a store.
 
-Control, inspection, limits, schedules, presence. Every operation is optional, raises `Unsupported`
-where a driver has none, and has a capability in `driver.py`, where the rules for all of them are.
+Control, inspection, limits, schedules, presence, lifelines. Every operation is optional, raises
+`Unsupported` where a driver has none, and has a capability in `driver.py`, where the rules for all
+of them are.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 
 from tenure.errors import Unsupported
 from tenure.history import PastAttempt
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
 from tenure.types import Answer, Job, JobFilter, ManualRetry, Move, Page, Retention, WorkerInfo
 
-__all__ = ["Beside"]
+__all__ = ["Beside", "Lifeline"]
+
+
+class Lifeline(Protocol):
+    """By what a store sees that the process of a worker has ended. Used on one event loop.
+
+    It is cut when the process ends, however it ends, and by nothing else: neither a blocked event
+    loop nor a stopped process nor a child that was forked, whether that lives on or ends. A child
+    has no part in the lifelines of its parent.
+    """
+
+    async def close(self) -> None:
+        """Give it up: the worker has none any more, and its leases run as they are. Legal twice."""
+        ...
+
+    async def cut(self) -> None:
+        """Let go of it as the end of the process does, and return when the store can see it.
+
+        For tests, which cannot end.
+        """
+        ...
 
 
 class Beside:
@@ -162,3 +184,27 @@ class Beside:
     async def workers(self) -> Sequence[WorkerInfo]:
         """The workers whose report has not run out, by id. Display only."""
         raise Unsupported("workers")
+
+    # --- lifelines ------------------------------------------------------------------------------
+
+    async def lifeline(self, worker: str) -> Lifeline | None:
+        """Let the store see when this process has ended; for a worker that has not claimed yet.
+
+        `worker` is its id, of which there is no other. None where that cannot be had on this store;
+        what keeps it from being had is the driver's to log.
+        """
+        raise Unsupported("lifeline")
+
+    async def shorten(self, *, now: datetime | None = None) -> float | None:
+        """Let the leases of workers whose lifeline is cut end soon: at once where nothing can bring
+        such a worker back, else in a few seconds, in which it may extend them first.
+
+        No lease ends later than it did. Nothing else about a hold is changed: it stays current
+        until it is reclaimed. A worker that has no lifeline, or gave it up, or of which it cannot
+        be known, is never taken for gone, nor is one that lives (I6).
+
+        Returns in how many seconds the first lease of such a worker runs out, 0 where one has, and
+        None where no current hold is such a worker's. Every worker asks every second, so that it
+        has to cost next to nothing while nobody is gone.
+        """
+        raise Unsupported("shorten")

@@ -61,6 +61,7 @@ class Capability(StrEnum):
     CONTROL = "control"  # cancel(), retry(), delete(), move(), purge(), pause()
     PRUNE = "prune"  # prune()
     PRESENCE = "presence"  # report(), workers()
+    LIFELINE = "lifeline"  # lifeline(), shorten()
     UNIQUE = "unique"  # NewJob.unique
     LIMITS = "limits"  # NewJob.limits; put_limit(), drop_limit(), limits()
     HISTORY = "history"  # history()

@@ -103,6 +103,7 @@ OPERATIONS = {
     Capability.CONTROL: ["cancel", "retry", "delete", "move", "purge", "pause"],
     Capability.PRUNE: ["prune"],
     Capability.PRESENCE: ["report", "workers"],
+    Capability.LIFELINE: ["lifeline", "shorten"],
     Capability.LIMITS: ["put_limit", "drop_limit", "limits"],
     Capability.HISTORY: ["history"],
     Capability.SCHEDULES: ["put_schedules", "drop_schedules", "pause_schedule", "schedules"],

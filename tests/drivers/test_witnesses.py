@@ -10,6 +10,7 @@ from tenure.drivers.memory import MemoryDriver
 from tenure.testing.conformance import CHECKS, ConformanceFailure, conform
 from tests.drivers import witnesses as w
 from tests.drivers import witnesses_of_keys as k
+from tests.drivers import witnesses_of_lifelines as l
 from tests.drivers import witnesses_of_limits as n
 from tests.drivers import witnesses_of_retention as r
 from tests.drivers import witnesses_of_time as t
@@ -57,6 +58,17 @@ TOLD_BY: dict[type[w.Witness], set[str]] = {
     w.ReclaimGivesTheStartBack: {"a_reclaimed_job_is_pending_with_one_stall_and_its_attempt"},
     w.ReclaimIgnoresItsLimit: {"a_reclaim_ends_at_most_its_limit"},
     w.ReclaimKnowsOneDelay: {"a_reclaimed_job_waits_by_its_row_of_stalls"},
+    # lifelines
+    l.GivenUpIsGone: {"a_worker_that_gave_its_lifeline_up_is_not_taken_for_gone"},
+    l.NobodyIsEverGone: {"the_leases_of_a_worker_that_is_gone_run_out_soon"},
+    l.OneGoneAllGone: {"a_worker_that_lives_keeps_its_leases"},
+    l.StrangersAreGone: {"a_worker_without_a_lifeline_is_never_taken_for_gone"},
+    l.ShortenedLater: {"a_lease_never_ends_later_for_having_been_shortened"},
+    l.ShortenEndsTheHold: {
+        "the_leases_of_a_worker_that_is_gone_run_out_soon",
+        "a_shortened_hold_is_current_until_it_is_reclaimed",
+    },
+    l.ShortenTellsNothing: {"the_leases_of_a_worker_that_is_gone_run_out_soon"},
     # order
     w.TiesById: {
         "jobs_of_one_batch_keep_the_order_of_the_batch",
@@ -442,7 +454,7 @@ def test_the_honest_driver_passes_every_check_it_is_asked(driver: type[MemoryDri
 def test_every_witness_is_listed() -> None:
     defined = {
         value
-        for module in (w, k, t, n, o, r)
+        for module in (w, k, l, t, n, o, r)
         for name, value in vars(module).items()
         if isclass(value) and issubclass(value, w.Witness) and not name.startswith("_")
     }

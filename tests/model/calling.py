@@ -35,9 +35,8 @@ from tests.model.values import T0, undated
 __all__ = ["Calls", "matches", "repeated"]
 
 _OPTIONAL = {Capability.LIMITS, Capability.UNIQUE, Capability.HISTORY, Capability.SCHEDULES}
-NEEDED = (
-    frozenset(Capability) - _OPTIONAL - {Capability.NAMES, Capability.SHARED, Capability.WITHIN}
-)
+_NOT_CALLED = {Capability.NAMES, Capability.SHARED, Capability.WITHIN, Capability.LIFELINE}
+NEEDED = frozenset(Capability) - _OPTIONAL - _NOT_CALLED
 
 PLENTY = 8 * 1024 * 1024
 # Made again at the same instant, these change nothing more (I14). A repeated purge, prune or

@@ -132,6 +132,11 @@ class Stage:
 
         return self.run(use)
 
+    def without_lifelines(self) -> None:
+        """Let leases alone bring jobs back, before any program is started."""
+        if self.url.startswith("sqlite"):
+            (self.folder / "jobs.db-workers").touch()  # where the folder would be
+
     def freeze(self, program: Program) -> None:
         """Stop a program with SIGSTOP, in no transaction: on a file it would stop every writer."""
         for _ in range(100):

@@ -24,6 +24,7 @@ def test_w20_jobs_of_a_killed_worker_are_restarted_within_a_lease_and_an_interva
 ) -> None:
     """I5, I7, W5, W20: SIGKILL while 16 jobs run; another worker finishes all, each once."""
     stage = each_stage
+    stage.without_lifelines()
     lease = 2.0
     doomed = stage.start(lease=lease)
     ids = stage.dispatch("gate", range(JOBS))

@@ -26,6 +26,7 @@ from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
 from tenure._runtime.upkeep.report import Presence
 from tenure._runtime.upkeep.ticker import Ticker
+from tenure.beside import Lifeline
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
 from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
@@ -74,6 +75,7 @@ class Lifecycle:
         self._executor: Executor | None = None
         self._progress: ProgressWriter | None = None
         self._presence: Presence | None = None
+        self._lifeline: Lifeline | None = None
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
         self._aborted = False
@@ -169,6 +171,7 @@ class Lifecycle:
         while True:
             try:
                 driver = await self._open_driver()
+                await self._tie(driver)
                 if self._drain_until is None:
                     self._build(driver)
                 return
@@ -186,6 +189,14 @@ class Lifecycle:
                 self.request_stop(0.0)
                 return
             await self._clock.sleep(backoff.pause())
+
+    async def _tie(self, driver: Driver) -> None:
+        """Let the store see when this process ends, if it can; without it leases do."""
+        if Capability.LIFELINE in driver.capabilities:
+            try:
+                self._lifeline = await driver.lifeline(self.settings.worker_id)
+            except QueueError as error:
+                self.reporter.report(error)
 
     def _build(self, driver: Driver) -> None:
         self._driver = driver
@@ -393,6 +404,9 @@ class Lifecycle:
             others.append(ended)
         if others:
             await asyncio.wait(others, timeout=_END_BUDGET)
+        if self._lifeline is not None:
+            # The last of all: what still runs here, in a thread, is left to its lease.
+            await self._lifeline.close()
 
     # --- tasks ----------------------------------------------------------------------------------
 

@@ -50,6 +50,11 @@ class Setting:
     def ready(self) -> None:
         self.ledger.write("ready")
 
+    def wait_for_start(self) -> None:
+        """Block until a handler has started here."""
+        while not self.ledger.read("start", pid=os.getpid()):
+            time.sleep(0.02)
+
     def worker(self, queue: tenure.Queue) -> tenure.Worker:
         worker = tenure.Worker(queue, observers=[self._observe], **self.options)
         worker.register("quick", self._quick)

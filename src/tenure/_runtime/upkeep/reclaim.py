@@ -4,6 +4,9 @@ It leaves alone what runs here: after an outage this worker's own leases look ru
 keeper has extended them. So do those of what has ended here and waits to be written. When the
 store's clock has jumped, a lease that looks run out may be a living worker's: then only holds are
 reclaimed that this worker itself has seen unextended for their whole lease, by its monotonic clock.
+
+Where the store can see that the process of a worker has ended, it is asked every second or so to
+let that worker's leases end; all else takes its usual way, just earlier.
 """
 
 from collections.abc import Sequence
@@ -14,7 +17,7 @@ from tenure._runtime.report import Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
 from tenure.clock import Clock
-from tenure.driver import Driver
+from tenure.driver import Capability, Driver
 from tenure.errors import QueueError
 from tenure.events import JobsReclaimed
 from tenure.types import Expired, ExpiredHold, Hold
@@ -27,6 +30,8 @@ RECLAIM_DELAYS = (0.0, 2.0, 10.0, 60.0, 300.0)
 
 _BATCH = 500
 _LONGEST = 60.0
+_SHORTEN_EVERY = 1.25  # so that it is once in a second at most
+_AFTER_ERROR = 10.0
 
 
 class Reclaimer:
@@ -48,12 +53,40 @@ class Reclaimer:
         self._clock = clock
         self._lease = settings.lease
         self._interval = max(1.0, min(settings.lease, _LONGEST))
+        self._next_look = clock.monotonic()
+        self._next_shorten: float | None = None
+        if Capability.LIFELINE in driver.capabilities:
+            self._next_shorten = clock.monotonic()
         self._offset: float | None = None  # store time minus monotonic time, at the last look
         self._wary_until: float | None = None
         self._seen: dict[Hold, tuple[ExpiredHold, float]] = {}
 
     async def turn(self) -> float:
-        """Look once, reclaim what may be; the seconds until the next look."""
+        """Do what is due; the seconds until something is again."""
+        if self._next_shorten is not None and self._clock.monotonic() >= self._next_shorten:
+            self._next_shorten = await self._shorten()
+        if self._clock.monotonic() >= self._next_look:
+            self._next_look = await self._look()
+        times = [self._next_look, *([] if self._next_shorten is None else [self._next_shorten])]
+        return max(0.0, min(times) - self._clock.monotonic())
+
+    async def _shorten(self) -> float:
+        """Let the leases of workers that are gone end; when to ask again."""
+        try:
+            left = await self._driver.shorten()
+        except QueueError as error:
+            self._reporter.report(error)
+            return self._from_now(_AFTER_ERROR)
+        if left is not None:
+            self._next_look = min(self._next_look, self._clock.monotonic() + left)
+        return self._from_now(_SHORTEN_EVERY)
+
+    def _from_now(self, seconds: float) -> float:
+        """That many seconds from now, with jitter that only shortens."""
+        return self._clock.monotonic() + seconds * (1.0 - random() / 5)
+
+    async def _look(self) -> float:
+        """Look once, reclaim what may be; when to look again."""
         try:
             found = await self._driver.expired(_BATCH)
             self._notice_jump(found)
@@ -68,10 +101,10 @@ class Reclaimer:
                         JobsReclaimed(job_ids=tuple(hold.job_id for hold in reclaimed))
                     )
                 if len(found.holds) >= _BATCH:
-                    return 0.0
+                    return self._clock.monotonic()
         except QueueError as error:
             self._reporter.report(error)
-        return self._interval * (1.0 - random() / 5)
+        return self._from_now(self._interval)
 
     def _notice_jump(self, found: Expired) -> None:
         offset = found.now.timestamp() - self._clock.monotonic()

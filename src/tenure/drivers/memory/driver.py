@@ -2,13 +2,14 @@
 
 Everything is in this process and gone with it. It must never do what a store with a disk could not.
 Here are the parts that look, keep schedules and limits, and tell of workers; `job_store.py` and
-`control.py` have the rest.
+`control.py` have the rest. Its lifelines only play: a process that ends takes the store with it.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 
+from tenure.beside import Lifeline
 from tenure.driver import Capability
 from tenure.drivers.memory.control import Control
 from tenure.drivers.memory.records import count, matches
@@ -139,6 +140,23 @@ class MemoryDriver(Control):
             self._workers = {key: kept for key, kept in self._workers.items() if kept[1] > now}
             return [info for _, (info, _) in sorted(self._workers.items())]
 
+    async def lifeline(self, worker: str) -> Lifeline | None:
+        return _Lifeline(self, worker)
+
+    async def shorten(self, *, now: datetime | None = None) -> float | None:
+        now = now or self._clock.now()
+        with self._lock:
+            left = [
+                record
+                for record in self._records.values()
+                if record.hold is not None and record.worker in self._gone_workers
+            ]
+            for record in left:
+                if record.until is not None and record.until > now:
+                    record.until, record.lease = now, 0.0
+            self._gone_workers = {record.worker for record in left}
+            return 0.0 if left else None
+
     async def wait(self, queues: Sequence[str], timeout: float) -> bool:
         return await self._hints.wait(timeout)
 
@@ -160,3 +178,21 @@ class _KeeperHandle:
 
     def close(self) -> None:
         pass
+
+
+class _Lifeline:
+    """Cut by `cut` alone."""
+
+    def __init__(self, driver: MemoryDriver, worker: str) -> None:
+        self._driver = driver
+        self._worker: str | None = worker
+
+    async def close(self) -> None:
+        self._worker = None
+
+    async def cut(self) -> None:
+        worker, self._worker = self._worker, None
+        driver = self._driver
+        if worker is not None:
+            with driver._lock:  # pyright: ignore[reportPrivateUsage]  # as above
+                driver._gone_workers.add(worker)  # pyright: ignore[reportPrivateUsage]

@@ -50,6 +50,7 @@ class JobStore(Driver):
         self._schedules = ScheduleBook()
         self._paused: set[str] = set()
         self._workers: dict[str, tuple[WorkerInfo, datetime]] = {}
+        self._gone_workers: set[str] = set()  # those whose lifeline is cut
         self._hints = Hints(self._clock)
         self._arrivals = 0
 

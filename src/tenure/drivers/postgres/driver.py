@@ -80,6 +80,7 @@ class PostgresDriver(Driver):
 
     # Connections belong to the event loop that opened the driver, so it is not SHARED.
     capabilities = frozenset(Capability) - {
+        Capability.LIFELINE,
         Capability.NAMES,
         Capability.SHARED,
     }

@@ -86,6 +86,7 @@ class RedisDriver(Driver):
     """
 
     capabilities = frozenset(Capability) - {
+        Capability.LIFELINE,
         Capability.NAMES,
         Capability.SHARED,
         Capability.WITHIN,

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
+from tenure.beside import Lifeline
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
 from tenure.drivers.sqlite import (
@@ -28,6 +29,7 @@ from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.history import history
+from tenure.drivers.sqlite.lifelines import Lifelines
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
 from tenure.history import PastAttempt
@@ -106,6 +108,7 @@ class SqliteDriver(Driver):
             ),
             clock,
         )
+        self._lifelines = Lifelines(None if path == ":memory:" else path, clock)
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -265,6 +268,12 @@ class SqliteDriver(Driver):
 
     async def workers(self) -> Sequence[WorkerInfo]:
         return await self._engine.read(presence.workers())
+
+    async def lifeline(self, worker: str) -> Lifeline | None:
+        return self._lifelines.tie(worker)
+
+    async def shorten(self, *, now: datetime | None = None) -> float | None:
+        return await self._lifelines.shorten(self._engine, now)
 
     async def wait(self, queues: Sequence[str], timeout: float) -> bool:
         return await self._engine.wait(timeout)

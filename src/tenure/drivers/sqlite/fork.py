@@ -4,8 +4,11 @@ SQLite holds process-wide locks during its calls, and a child forked in the midd
 wait for ever for a thread that it does not have. It also notes in the process which locks of a file
 are held, and a child forked within a transaction would find that file locked for ever. So each
 thread of ours passes a `Gate` around its calls and around whole transactions, and a fork waits
-until all are out. What a child inherits is never closed there, finalizers included: a close would
-write to a file in the middle of its parent's transaction.
+until all are out. What a child inherits of SQLite is never closed there, finalizers included: a
+close would write to a file in the middle of its parent's transaction.
+
+It is the other way round with descriptors that hold a lock for as long as this process lives: the
+lock goes with the last copy, so a child closes its own at once.
 """
 
 import ctypes
@@ -17,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from weakref import WeakSet
 
-__all__ = ["Gate", "pin", "unpin"]
+__all__ = ["Gate", "OwnFile", "pin", "unpin"]
 
 
 class Gate:
@@ -52,15 +55,34 @@ class _Forks:
     def __init__(self) -> None:
         self._gates: WeakSet[Gate] = WeakSet()
         self._shut: list[Gate] = []
+        self._own: set[int] = set()  # descriptors
         self._forking = False
-        self._one_at_a_time = threading.Lock()
+        # Reentrant: the collector may close a descriptor in any thread at any point.
+        self._one_at_a_time = threading.RLock()
         os.register_at_fork(
-            before=self._before, after_in_parent=self._after, after_in_child=self._after
+            before=self._before, after_in_parent=self._after, after_in_child=self._after_in_child
         )
 
     def know(self, gate: Gate) -> None:
         with self._one_at_a_time:
             self._gates.add(gate)
+
+    def open(self, path: str, flags: int, mode: int) -> int:
+        with self._one_at_a_time:
+            descriptor = os.open(path, flags, mode)
+            self._own.add(descriptor)
+        return descriptor
+
+    def close(self, descriptor: int) -> None:
+        with self._one_at_a_time:
+            self._own.discard(descriptor)
+            os.close(descriptor)
+
+    def _after_in_child(self) -> None:
+        for descriptor in self._own:
+            os.close(descriptor)
+        self._own.clear()
+        self._after()
 
     def _before(self) -> None:
         self._one_at_a_time.acquire()
@@ -99,3 +121,25 @@ def pin(connection: sqlite3.Connection) -> None:
 
 def unpin(connection: sqlite3.Connection) -> None:
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(connection))
+
+
+class OwnFile:
+    """An open file of this process alone: no forked child, and no program that is started, has it.
+
+    Closed only by `close`, which does nothing in a child.
+    """
+
+    def __init__(self, path: str, flags: int, mode: int = 0o600) -> None:
+        """As `os.open`."""
+        self._process = os.getpid()
+        self.descriptor = _forks().open(path, flags, mode)
+
+    @property
+    def inherited(self) -> bool:
+        """Whether a parent process opened it."""
+        return self._process != os.getpid()
+
+    def close(self) -> None:
+        """Not legal twice."""
+        if not self.inherited:
+            _forks().close(self.descriptor)

@@ -1,4 +1,4 @@
-"""The operations about the end of leases: extend, look for expired ones, reclaim."""
+"""The operations about the end of leases: extend, shorten, look for expired ones, reclaim."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -14,11 +14,13 @@ from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.history import Tried
 from tenure.types import Expired, ExpiredHold, Hold, Kept
 
-__all__ = ["expired", "extend", "reclaim"]
+__all__ = ["expired", "extend", "reclaim", "shorten"]
 
 _EXTEND = statement("lease_extend")
 _EXPIRED = statement("leases_expired")
 _END = statement("lease_end")
+_SHORTEN = statement("lease_shorten")
+_HOLDING = statement("workers_holding")
 
 _ALL = -1
 _SECOND = 1_000_000
@@ -61,6 +63,23 @@ def extend(holds: Sequence[Hold], lease: float, now: datetime | None) -> Operati
             until = transaction.time(now) + span(lease)
             transaction.execute(_EXTEND, (until, span(lease), json_list(kept)))
         return answers
+
+    return run
+
+
+def shorten(workers: Sequence[str], now: datetime | None) -> Operation[set[str]]:
+    """Let the leases of workers that are gone end; which of these still have current holds.
+
+    The length of such a lease is 0 from then on, so that no reclaim waits for it, not even after
+    the clock was set: the lock of a file knows nothing of time.
+    """
+
+    def run(transaction: Transaction) -> set[str]:
+        gone = json_list(workers)
+        holding = {worker for (worker,) in transaction.rows(_HOLDING, (gone,))}
+        if holding:
+            transaction.execute(_SHORTEN, (transaction.time(now), gone))
+        return holding
 
     return run
 

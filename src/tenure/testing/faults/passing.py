@@ -91,6 +91,8 @@ class PassingDriver(Driver):
     fire = _passing(Driver.fire)
     report = _passing(Driver.report)
     workers = _passing(Driver.workers)
+    lifeline = _passing(Driver.lifeline)
+    shorten = _passing(Driver.shorten)
 
 
 class _PassingKeeper:
