@@ -10,26 +10,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tenure._runtime.abandoned import put_back
-from tenure._runtime.claimer import Claimer
-from tenure._runtime.completer import Completer
-from tenure._runtime.executor import Executor
 from tenure._runtime.failures import describe
-from tenure._runtime.judge import Judge
-from tenure._runtime.keeper import Keeper
-from tenure._runtime.loop import Backoff, Loop
-from tenure._runtime.progress import ProgressWriter
-from tenure._runtime.recorder import Awaited, Recorder
+from tenure._runtime.loop import Backoff
+from tenure._runtime.parts import Parts
+from tenure._runtime.recorder import Awaited
 from tenure._runtime.report import ErrorBuffer, Reporter
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
-from tenure._runtime.upkeep.prune import Pruner
-from tenure._runtime.upkeep.reclaim import Reclaimer
-from tenure._runtime.upkeep.report import Presence
-from tenure._runtime.upkeep.ticker import Ticker
 from tenure.beside import Lifeline
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
-from tenure.errors import QueueError, RuntimeUnavailable, StateTransitionError, StoreUnavailable
+from tenure.errors import QueueError, RuntimeUnavailable, StoreUnavailable
 from tenure.events import Observer
 from tenure.handlers import HandlerSpec
 from tenure.types import Hold
@@ -65,16 +56,9 @@ class Lifecycle:
         self._loop = asyncio.get_running_loop()
         self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loops: list[Loop] = []
-        self._driver: Driver | None = None
+        self._parts: Parts | None = None
         self._abandoned: list[Hold] = []
         self.cut_short = 0
-        self._keeper: Keeper | None = None
-        self._claimer: Claimer | None = None
-        self._recorder: Recorder | None = None
-        self._executor: Executor | None = None
-        self._progress: ProgressWriter | None = None
-        self._presence: Presence | None = None
         self._lifeline: Lifeline | None = None
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
@@ -89,12 +73,11 @@ class Lifecycle:
     @property
     def healthy(self) -> bool:
         """Whether no loop has died three times in a row, and something can still be started."""
-        keeper = self._keeper is None or self._keeper.healthy
-        return keeper and self._slots.left > 0 and all(loop.healthy for loop in self._loops)
+        return self._slots.left > 0 and (self._parts is None or self._parts.healthy)
 
     async def release_abandoned(self) -> int:
-        if self._driver is not None and self._abandoned:
-            await put_back(self._driver, self._abandoned, self.reporter, self._clock)
+        if self._parts is not None:
+            await put_back(self._parts.driver, self._abandoned, self.reporter, self._clock)
         return len(self._abandoned)
 
     @property
@@ -122,8 +105,9 @@ class Lifecycle:
         until = self._clock.monotonic() + drain
         if self._drain_until is None or until < self._drain_until:
             self._drain_until = until
-        if self._claimer is not None:
-            self._claimer.close()  # at once: what is put back now must not be claimed again here
+        if self._parts is not None:
+            # At once: what is put back now must not be claimed again here.
+            self._parts.claimer.close()
         self._changed.set()
 
     async def queue_closed(self) -> None:
@@ -140,8 +124,8 @@ class Lifecycle:
         if self._ending or self.stopped.is_set():
             return  # it ends already, in a moment that is bounded
         self._aborted = True
-        if self._executor is not None:
-            self._executor.abort()
+        if self._parts is not None:
+            self._parts.executor.abort()
         for task in self._tasks:
             task.cancel()
 
@@ -151,9 +135,9 @@ class Lifecycle:
         try:
             self._spawn(self._start(), "tenure-start")
             await self._stop_requested()
-            if self._claimer is not None:
-                await self._drain()
-                await self._leave()
+            if self._parts is not None:
+                await self._drain(self._parts)
+                await self._leave(self._parts)
         except asyncio.CancelledError:
             # The host ends its loop, or `abort`. Not ours to swallow, but jobs go back first.
             if not self._aborted:
@@ -173,7 +157,8 @@ class Lifecycle:
                 driver = await self._open_driver()
                 await self._tie(driver)
                 if self._drain_until is None:
-                    self._build(driver)
+                    self._parts = self._build(driver)
+                    self._parts.start()
                 return
             except StoreUnavailable as error:
                 self.reporter.report(error)
@@ -198,118 +183,51 @@ class Lifecycle:
             except QueueError as error:
                 self.reporter.report(error)
 
-    def _build(self, driver: Driver) -> None:
-        self._driver = driver
-        settings, slots, clock = self.settings, self._slots, self._clock
-        completer = Completer(
-            driver, settings.result_limit, settings.codec, self.reporter, clock, self._spawn
-        )
-        progress = self._progress = ProgressWriter(
-            driver, settings.codec, self.reporter, clock, self._spawn
-        )
-        recorder = self._recorder = Recorder(driver, completer, slots, self.reporter, clock)
-        executor = self._executor = Executor(
-            settings,
-            slots,
-            recorder,
-            completer,
-            progress,
+    def _build(self, driver: Driver) -> Parts:
+        return Parts(
+            driver,
+            self.settings,
+            self._handlers,
+            self._slots,
             self.reporter,
-            clock,
-            can_delay={Capability.RELEASE, Capability.DELAY} <= driver.capabilities,
+            self._clock,
+            awaited=self._awaited,
+            spawn=self._spawn,
             aborting=self._aborting,
             interrupted=self._interrupted,
         )
-        judge = Judge(
-            driver.capabilities,
-            settings,
-            self._handlers,
-            slots,
-            recorder,
-            executor,
-            self.reporter,
-            clock,
-        )
-        claimer = self._claimer = Claimer(
-            driver,
-            settings,
-            self._handlers,
-            slots,
-            recorder,
-            judge,
-            self.reporter,
-            clock,
-            self._spawn,
-        )
-        recorder.claims = claimer
-        recorder.awaited = self._awaited
-        progress.lost = executor.lose
-        executor.slot_freed = judge.start_ready
-        # An attempt whose lease was lost gives its slot back without an outcome: nothing else would
-        # tell the claimer, and a worker whose slots had all been taken would claim no more.
-        slots.watch = recorder.wake
-        self._start_loop("recorder", recorder.turn)
-        if driver.overlap:
-            self._start_loop("recorder", recorder.second_turn)
-        self._start_loop("claimer", claimer.turn)
-        if Capability.RECLAIM in driver.capabilities:
-            reclaimer = Reclaimer(driver, settings, slots, recorder, self.reporter, clock)
-            self._start_loop("reclaim", reclaimer.turn)
-        if settings.retention is not None and Capability.PRUNE in driver.capabilities:
-            pruner = Pruner(driver, settings.retention, self.reporter)
-            self._start_loop("prune", pruner.turn)
-        if Capability.SCHEDULES in driver.capabilities:
-            ticker = Ticker(driver, settings.poll_interval, self.reporter, clock)
-            self._start_loop("schedules", ticker.turn)
-        if Capability.PRESENCE in driver.capabilities:
-            self._presence = Presence(driver, settings, slots, self.reporter, clock)
-            self._start_loop("presence", self._presence.turn)
-        if Capability.EXTEND in driver.capabilities:
-            self._keeper = Keeper(
-                driver,
-                settings.lease,
-                slots,
-                clock,
-                lost=executor.lose,
-                cancelled=executor.cancel,
-                kept=executor.note_kept,
-                report=self.reporter.report,
-            )
-            self._keeper.start()
-        claimer.want()
 
     async def _stop_requested(self) -> None:
         while self._drain_until is None:
             self._changed.clear()
             await self._changed.wait()
 
-    async def _drain(self) -> None:
+    async def _drain(self, parts: Parts) -> None:
         """Let running handlers finish, cancel the rest, write what is left, within the bound."""
-        assert self._executor is not None
         self._slots.watch = self._changed.set
-        await self._settle(self._drain_left)
+        await self._settle(parts, self._drain_left)
         if not self._idle():
             self.cut_short = len(self._slots.running)
-            self._executor.stop_all()
-        await self._settle(self._budget())
-        self._abandon()
+            parts.executor.stop_all()
+        await self._settle(parts, self._budget())
+        self._aborted = True
+        self._abandoned = parts.abandon()
 
-    async def _leave(self) -> None:
+    async def _leave(self, parts: Parts) -> None:
         """Be shown no more, if the store answers at once."""
-        if self._presence is not None:
-            left = self._spawn(self._presence.leave(), "tenure-leave")
+        if parts.presence is not None:
+            left = self._spawn(parts.presence.leave(), "tenure-leave")
             await self._clock.wait(left, _LEAVE_BUDGET)
 
-    async def _settle(self, left: Callable[[], float]) -> None:
+    async def _settle(self, parts: Parts, left: Callable[[], float]) -> None:
         """Wait until nothing is running or unwritten, as long as there is time left.
 
         A claim whose answer was lost is asked for once more, to put back what it took.
         """
-        assert self._claimer is not None
-        self._claimer.recover()
+        parts.claimer.recover()
         while not self._idle() and (timeout := left()) > 0:
             await self._wait_changed(timeout)
-            self._claimer.recover()
+            parts.claimer.recover()
 
     def _idle(self) -> bool:
         return self._slots.empty
@@ -330,78 +248,29 @@ class Lifecycle:
         finally:
             waiting.cancel()
 
-    def _abandon(self) -> None:
-        """Report what did not end within the bound, and leave it to its lease."""
-        assert self._recorder is not None
-        assert self._executor is not None
-        assert self._claimer is not None
-        self._aborted = True
-        for attempt in list(self._slots.running.values()):
-            self._abandoned.append(attempt.claim.hold)
-            self.reporter.report(
-                StateTransitionError(
-                    attempt.claim.hold.job_id,
-                    "release_after_shutdown",
-                    "the handler did not stop in time and was abandoned; the job comes back when "
-                    "its lease runs out",
-                )
-            )
-        self._executor.abort()
-        for item in self._recorder.abandon():
-            self.reporter.report(
-                StateTransitionError(
-                    item.claim.hold.job_id,
-                    item.operation,
-                    "the store did not answer before the worker had to stop; the job comes back "
-                    "when its lease runs out",
-                )
-            )
-        if self._claimer.in_flight:
-            self.reporter.report(
-                StoreUnavailable(
-                    "a claim was not answered before the worker had to stop; what it took comes "
-                    "back when its lease runs out",
-                    ambiguous=True,
-                )
-            )
-
     async def _host_cancelled(self) -> None:
         """Put back what the host's cancellation interrupted, if there is time."""
-        if self._recorder is None or self._claimer is None:
+        if self._parts is None:
             return
         self._slots.watch = self._changed.set
-        self._claimer.close()
+        self._parts.claimer.close()
         # The loops were cancelled together with us; the writing one is still needed.
-        writer = self._loop.create_task(self._write_rest())
+        writer = self._loop.create_task(self._parts.write_rest())
         try:
-            await self._settle(self._budget())
+            await self._settle(self._parts, self._budget())
         finally:
             writer.cancel()
             await asyncio.wait([writer])
-
-    async def _write_rest(self) -> None:
-        assert self._recorder is not None
-        while True:
-            delay = await self._recorder.turn()
-            if delay > 0:
-                await self._clock.sleep(delay)
 
     async def _end(self) -> None:
         """Stop every loop and thread of ours."""
         self._aborted = True
         self._ending = True
-        if self._progress is not None:
-            self._progress.close()
-        if self._executor is not None:
-            self._executor.abort()
-            self._executor.close()
         others: list[asyncio.Future[Any]] = [t for t in self._tasks if t is not self._main]
-        for task in others:
+        if self._parts is not None:
+            others += self._parts.close(_END_BUDGET)
+        for task in self._tasks - {self._main}:
             task.cancel()
-        if self._claimer is not None and (hint := self._claimer.stop()) is not None:
-            others.append(hint)
-        if self._keeper is not None and (ended := self._keeper.stop(_END_BUDGET)) is not None:
-            others.append(ended)
         if others:
             await asyncio.wait(others, timeout=_END_BUDGET)
         if self._lifeline is not None:
@@ -409,11 +278,6 @@ class Lifecycle:
             await self._lifeline.close()
 
     # --- tasks ----------------------------------------------------------------------------------
-
-    def _start_loop(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
-        loop = Loop(name, turn, clock=self._clock, report=self.reporter.report)
-        self._loops.append(loop)
-        self._spawn(loop.run(), f"tenure-{name}")
 
     def _spawn(self, coroutine: Coroutine[object, object, None], name: str) -> "asyncio.Task[None]":
         task = self._loop.create_task(coroutine, name=name)
