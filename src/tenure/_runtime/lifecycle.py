@@ -402,11 +402,15 @@ class Lifecycle:
             others.append(hint)
         if self._keeper is not None and (ended := self._keeper.stop(_END_BUDGET)) is not None:
             others.append(ended)
+        leaving: asyncio.Task[None] | None = None
+        if self._lifeline is not None:
+            # From now on leases rule: something may still run here, in a thread.
+            leaving = self._loop.create_task(self._lifeline.close())
+            others.append(leaving)
         if others:
             await asyncio.wait(others, timeout=_END_BUDGET)
-        if self._lifeline is not None:
-            # The last of all: what still runs here, in a thread, is left to its lease.
-            await self._lifeline.close()
+        if leaving is not None:
+            leaving.cancel()
 
     # --- tasks ----------------------------------------------------------------------------------
 
