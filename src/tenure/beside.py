@@ -204,7 +204,7 @@ class Beside:
         be known, is never taken for gone, nor is one that lives (I6).
 
         Returns in how many seconds the first lease of such a worker runs out, 0 where one has, and
-        None where no current hold is such a worker's. Every worker asks every second, so that it
-        has to cost next to nothing while nobody is gone.
+        None where no current hold is such a worker's. Every worker asks every second or two, so
+        that it has to cost next to nothing while nobody is gone.
         """
         raise Unsupported("shorten")

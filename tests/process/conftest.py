@@ -22,9 +22,19 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         stage.close()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def seeing_stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    """A stage on each store that can see the end of a worker's process."""
+    yield from _stage(request, tmp_path)
+
+
 @pytest.fixture(params=["sqlite", "redis", "postgres"])
 def each_stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     """A stage on each store. A server that is missing skips its own tests alone, and says so."""
+    yield from _stage(request, tmp_path)
+
+
+def _stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     own = f"stage_{uuid4().hex}"
     url = None
     if request.param == "redis":

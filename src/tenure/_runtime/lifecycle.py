@@ -271,11 +271,15 @@ class Lifecycle:
             others += self._parts.close(_END_BUDGET)
         for task in self._tasks - {self._main}:
             task.cancel()
+        leaving: asyncio.Task[None] | None = None
+        if self._lifeline is not None:
+            # From now on leases rule: something may still run here, in a thread.
+            leaving = self._loop.create_task(self._lifeline.close())
+            others.append(leaving)
         if others:
             await asyncio.wait(others, timeout=_END_BUDGET)
-        if self._lifeline is not None:
-            # The last of all: what still runs here, in a thread, is left to its lease.
-            await self._lifeline.close()
+        if leaving is not None:
+            leaving.cancel()
 
     # --- tasks ----------------------------------------------------------------------------------
 

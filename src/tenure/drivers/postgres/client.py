@@ -12,7 +12,7 @@ import asyncpg
 
 from tenure.clock import Clock
 from tenure.drivers.postgres import faults
-from tenure.drivers.postgres.fork import know
+from tenure.drivers.postgres.fork import know, know_alone
 from tenure.drivers.postgres.rows import Row
 from tenure.errors import StoreError
 
@@ -150,6 +150,12 @@ class Connection:
             raise faults.refused(error.sqlstate or "", str(error), sent=True) from error
         except (OSError, asyncpg.InterfaceError) as error:
             raise faults.lost(str(error)) from error
+
+    def watch(self, gone: Callable[[], None]) -> None:
+        """Call `gone` when the connection is lost, and let no forked child have a copy of it."""
+        self._raw.add_termination_listener(lambda _: gone())
+        # The library has no public name for it.
+        know_alone(self._raw._transport)  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage]
 
     def terminate(self) -> None:
         """Drop the connection now. In a forked child it is left alone."""

@@ -7,6 +7,7 @@ decides in the server, in one statement with a commit of its own.
 from collections.abc import Sequence
 from datetime import datetime
 
+from tenure.beside import Lifeline
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
 from tenure.drivers.postgres import (
@@ -64,8 +65,9 @@ class PostgresDriver(Driver):
     to the server itself.
 
     `pool_size` bounds the connections for statements; one more listens for jobs while somebody
-    waits, and one belongs to the keeper of a worker. `timeout` is how many seconds a statement may
-    take before its connection is dropped and the call raises an ambiguous `StoreUnavailable`.
+    waits, and each worker has two: its keeper's, and one by which others see that it lives.
+    `timeout` is how many seconds a statement may take before its connection is dropped and the call
+    raises an ambiguous `StoreUnavailable`.
 
     `within=` takes a caller's own connection to the same database: of psycopg (3), sync or async,
     of asyncpg, or SQLAlchemy's over these. It holds up nobody else's claims and leases; but a
@@ -80,7 +82,6 @@ class PostgresDriver(Driver):
 
     # Connections belong to the event loop that opened the driver, so it is not SHARED.
     capabilities = frozenset(Capability) - {
-        Capability.LIFELINE,
         Capability.NAMES,
         Capability.SHARED,
     }
@@ -367,6 +368,12 @@ class PostgresDriver(Driver):
     async def workers(self) -> Sequence[WorkerInfo]:
         session = self._opened
         return await session.run(presence.workers(session.pool))
+
+    async def lifeline(self, worker: str) -> Lifeline | None:
+        return await self._opened.lifeline(worker)
+
+    async def shorten(self, *, now: datetime | None = None) -> float | None:
+        return await self._opened.shorten(now)
 
     async def wait(self, queues: Sequence[str], timeout: float) -> bool:
         return await self._opened.wait(queues, timeout)

@@ -17,6 +17,7 @@ from tenure.drivers.postgres.client import Connection, Refusal, connect
 from tenure.drivers.postgres.gather import Calls, Sharing
 from tenure.drivers.postgres.heads import Heads
 from tenure.drivers.postgres.keeper import Keeper
+from tenure.drivers.postgres.lifelines import GRACE, Lifeline, tie
 from tenure.drivers.postgres.listen import Listener
 from tenure.drivers.postgres.notify import Notifier
 from tenure.drivers.postgres.options import Options
@@ -162,6 +163,18 @@ class Session:
             return await self.run(inspection.claimable(self.pool, queues))
 
         return await self._wakes.wait(timeout, claimable)
+
+    async def lifeline(self, worker: str) -> Lifeline | None:
+        """See `Driver.lifeline`. Through a pooler a session is nobody's."""
+        if self._pooled:
+            return None
+        return await tie(worker, self._options, self._statements, self._clock)
+
+    async def shorten(self, now: datetime | None) -> float | None:
+        """See `Driver.shorten`."""
+        rows = await self.run(self.pool.fetch("shorten", GRACE, now))
+        seconds: float | None = rows[0][0]
+        return seconds
 
     def keeper(self) -> Keeper:
         return Keeper(self._options, self._statements, self._clock, pooled=self._pooled)

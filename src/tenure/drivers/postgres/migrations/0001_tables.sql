@@ -261,3 +261,13 @@ CREATE TABLE {schema}.workers (
     info text NOT NULL,
     until timestamptz NOT NULL
 );
+
+-- The workers that keep a session open for as long as they live: it holds the lock, shared, so that who
+-- can have the lock alone knows that the session has ended. `server` is the start of the server on which
+-- it was taken: of a row from before nothing is concluded, since a server that was started anew, or that
+-- another one has replaced, has ended sessions of workers that live.
+CREATE TABLE {schema}.lifelines (
+    worker text COLLATE "C" PRIMARY KEY,
+    lock bigint NOT NULL,
+    server timestamptz NOT NULL
+);
