@@ -9,8 +9,19 @@ from benchmarks.stores import STORES, Store, named
 
 __all__ = ["MEASURES", "Options", "options"]
 
-MEASURES = ("drain", "raw", "dispatch", "pickup", "latency", "idle", "imports", "cores", "costs")
-_RARE = ("cores", "costs")  # minutes: only by name
+MEASURES = (
+    "drain",
+    "raw",
+    "dispatch",
+    "pickup",
+    "latency",
+    "idle",
+    "imports",
+    "recovery",
+    "cores",
+    "costs",
+)
+_RARE = ("recovery", "cores", "costs")  # minutes: only by name
 
 
 class Options(argparse.Namespace):

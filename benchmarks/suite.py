@@ -20,6 +20,7 @@ from benchmarks.measures import Value
 from benchmarks.options import Options
 from benchmarks.processes import Broken
 from benchmarks.raw_limits import raw_limit
+from benchmarks.recovery import recovery
 from benchmarks.stage import Contest
 from benchmarks.stores import Mismatch, Place
 
@@ -121,6 +122,8 @@ class Suite:
         for name in ("dispatch", "pickup", "latency", "idle"):
             if name in chosen.only:
                 yield getattr(measures, name)
+        if "recovery" in chosen.only:
+            yield recovery
         if "cores" in chosen.only:
             yield cores
 
