@@ -17,11 +17,12 @@ MEASURES = (
     "latency",
     "idle",
     "imports",
+    "recovery",
     "cores",
     "steady",
     "costs",
 )
-_RARE = ("cores", "steady", "costs")  # minutes: only by name
+_RARE = ("recovery", "cores", "steady", "costs")  # minutes: only by name
 
 
 class Options(argparse.Namespace):

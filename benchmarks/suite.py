@@ -20,6 +20,7 @@ from benchmarks.measures import Value
 from benchmarks.options import Options
 from benchmarks.processes import Broken
 from benchmarks.raw_limits import raw_limit
+from benchmarks.recovery import recovery
 from benchmarks.stage import Contest
 from benchmarks.steady import steady
 from benchmarks.stores import Mismatch, Place
@@ -122,7 +123,7 @@ class Suite:
         for name in ("dispatch", "pickup", "latency", "idle"):
             if name in chosen.only:
                 yield getattr(measures, name)
-        for measure in (cores, steady):
+        for measure in (recovery, cores, steady):
             if measure.__name__ in chosen.only:
                 yield measure
 

@@ -212,7 +212,7 @@ def test_stores_are_named_by_kind_or_one_by_one() -> None:
 def test_all_means_every_peer_and_every_measure_but_the_long_ones() -> None:
     chosen = options(["--peers", "all", "--only", "all"])
     assert set(chosen.peers) == contestants().keys() - {OURS}
-    assert set(chosen.only) == set(MEASURES) - {"cores", "steady", "costs"}
+    assert set(chosen.only) == set(MEASURES) - {"recovery", "cores", "steady", "costs"}
 
 
 @pytest.mark.parametrize(
