@@ -228,7 +228,18 @@ def test_what_nobody_knows_is_refused(wrong: list[str]) -> None:
 def test_a_tiny_run_measures_everything_and_ends_well(store: str, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     small = ["--jobs", "50", "--rounds", "1", "--concurrency", "4", "--samples", "3"]
-    short = ["--load", "0.2", "--idle", "0.5", "--crowd", "1000", "--json", str(path)]
+    short = [
+        "--load",
+        "0.2",
+        "--idle",
+        "0.5",
+        "--steady",
+        "2",
+        "--crowd",
+        "1000",
+        "--json",
+        str(path),
+    ]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "benchmarks", "--store", store, *small, *short),
