@@ -94,7 +94,9 @@ class Stage:
         self.go = folder / "go"
         self.programs: list[Program] = []
 
-    def start(self, name: str = "worker", *, zone: str | None = None, **options: object) -> Program:
+    def start(
+        self, name: str = "worker", /, *, zone: str | None = None, **options: object
+    ) -> Program:
         """Start a program, in a time zone of its own if given; `options` are the worker's."""
         arguments = {
             "url": self.url,

@@ -60,9 +60,8 @@ class Claimer:
         self._can_wait = Capability.WAIT in can
         self._can_ask_due = Capability.NEXT_DUE in can
         self._names = frozenset(handlers) if Capability.NAMES in can else None
-        self._backoff = Backoff(
-            settings.poll_interval, max(settings.poll_interval, _LONGEST_BACKOFF)
-        )
+        # However long the polls are: what waits here is not known to be nothing.
+        self._backoff = Backoff(settings.poll_interval, _LONGEST_BACKOFF)
         self._closed = False
         self._wanted = True
         self._flights = Flights(slots)
@@ -249,6 +248,8 @@ class Claimer:
         that falls due between the two is found by the claim, a later one is in the answer.
         """
         end = self._claimed_at + self._settings.poll_interval
+        if self._can_wait and self._hint is None:
+            end = min(end, self._listen_from)  # a poll of minutes is not to take their place
         if self._can_ask_due and not self._due_known:
             if not await self._hinted(_LULL):
                 await self._ask_due()

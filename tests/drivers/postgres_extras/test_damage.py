@@ -17,6 +17,8 @@ DAMAGE = "UPDATE {schema}.jobs SET {change} WHERE id = 'job-1'"
         ("finished_at", "'infinity'"),
         ("headers", "'{'"),
         ("error", "'[]'"),
+        ("attempt", "-5"),
+        ("stalls", "-1"),
     ],
 )
 async def test_a_value_that_cannot_be_read_is_shown_as_damage_of_its_own_job(

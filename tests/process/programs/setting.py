@@ -64,6 +64,7 @@ class Setting:
         worker.register("spin", self._spin)
         worker.register("stuck", self._stuck)
         worker.register("nap", self._nap)
+        worker.register("die", self._die)
         return worker
 
     @asynccontextmanager
@@ -131,3 +132,7 @@ class Setting:
     def _stuck(self, payload: object, job: tenure.RunningJob) -> None:
         with self._noted(job):
             threading.Event().wait()
+
+    async def _die(self, payload: object, job: tenure.RunningJob) -> None:
+        self.ledger.write("start", id=job.id, attempt=job.attempt)
+        os._exit(137)  # as one that the system kills for its memory

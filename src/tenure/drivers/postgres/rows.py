@@ -2,8 +2,8 @@
 
 A row that makes no sense gives a job with stand-ins, and a text that says what was wrong with it;
 it never raises, so that a bad record harms only itself (I12). The types of the columns leave little
-that can be wrong: the texts in JSON, the number of the state, how a unique key is held, a key of a
-limit that is NULL, and times beyond those of Python.
+that can be wrong: the texts in JSON, the number of the state, a count below 0, how a unique key is
+held, a key of a limit that is NULL, and times beyond those of Python.
 
 The columns of a *job row* are in job_row.sql. More columns may follow them.
 """
@@ -39,6 +39,7 @@ ReadJob = tuple[Job[bytes], str | None]
 
 _NO_HEADERS: Mapping[str, str] = {}
 _STATES = dict(enumerate(STATES))
+_PROCESSING = STATES.index(State.PROCESSING)
 _ZERO = datetime(2000, 1, 1, tzinfo=UTC)  # from which the server counts
 _UNKNOWN = Tried(outcome="unknown", kind="damaged", message="")
 _UNREADABLE = (ValueError, IndexError, TypeError, OverflowError, msgspec.MsgspecError)
@@ -145,6 +146,7 @@ def _read_job(row: Row, times: _Times) -> ReadJob:
         *_,
     ) = row
     wrong: list[str] = []
+    least = 1 if state == _PROCESSING else 0
     job: Job[bytes] = Job(  # calling `Job[bytes]` takes six times as long
         id=job_id,
         name=name,
@@ -157,8 +159,8 @@ def _read_job(row: Row, times: _Times) -> ReadJob:
         if headers is None
         else _read(wrong, "headers", headers, read_headers, _NO_HEADERS),
         state=_STATES.get(state) or _read(wrong, "state", state, _no_state, State.FAILED),
-        attempt=attempt,
-        stalls=stalls,
+        attempt=attempt if attempt >= least else _read(wrong, "attempt", attempt, _no_count, least),
+        stalls=stalls if stalls >= 0 else _read(wrong, "stalls", stalls, _no_count, 0),
         serial=serial,
         run_at=times.get(run_at) or _read(wrong, "run_at", run_at, times.__getitem__, _ZERO),
         created_at=times.get(created_at)
@@ -193,6 +195,10 @@ def _read(wrong: list[str], field: str, value: Any, decode: Callable[[Any], T], 
 
 def _no_state(number: int) -> State:
     raise ValueError(f"no state has the number {number}")
+
+
+def _no_count(value: int) -> int:
+    raise ValueError(f"{value} is no number of events")
 
 
 def _unique(columns: tuple[object, ...]) -> UniqueKey | None:
