@@ -169,12 +169,12 @@ async def test_w07_a_repeated_claim_counts_from_its_first_sending(
 ) -> None:
     """W7: the lease of what an unanswered claim took has been running since then."""
     async with open_world(store, tmp_path, **hidden(store, Capability.RECLAIM)) as world:
-        gated = Gated(world, lease=3.0, poll_interval=10.0)
+        gated = Gated(world, lease=1.5, poll_interval=10.0)
         job = await world.queue.dispatch("work", 1)
         lost = tenure.StoreUnavailable("no answer", ambiguous=True)
         world.driver.fail("claim", lost, after=True)
         async with running(world, gated.worker) as handle:
-            await world.advance(10.1)  # the repeat came after 5 to 10 s
+            await world.advance(4.1)  # the repeat came after 2 to 4 s
             assert errors_of(handle) == [lost]
             assert released(gated.events) == [(job.id, LATE)]
             assert gated.starts == [1]
