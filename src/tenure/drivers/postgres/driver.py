@@ -85,8 +85,8 @@ class PostgresDriver(Driver):
         Capability.NAMES,
         Capability.SHARED,
     }
-    # A commit and a call by themselves cost as much as twenty jobs. Compared with one of 64, two of
-    # 32 did 1.04 times as many jobs of no length and 1.12 of 1 ms; two of 128, with one of 256, 1.2.
+    # A commit and a call by themselves cost as much as twenty jobs. Compared with one of 64, two
+    # of 32 did 1.04 times as many jobs of no length, and 1.12 of 1 ms; two of 128 did 1.2 times.
     overlap = 32
 
     def __init__(
