@@ -66,8 +66,10 @@ async def test_a_session_that_was_ended_is_back_at_once_and_no_lease_is_lost(
         postgres_server.ask("SELECT pg_terminate_backend(%s)", before)
         await shortens(driver)
         await until(lambda: sessions(postgres_server, like) not in ([], [before]))
-        while await driver.shorten() is not None:  # noqa: ASYNC110  # seen before it has the lock
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10.0):
+            # The session is seen before it has the lock.
+            while await driver.shorten() is not None:  # noqa: ASYNC110  # a server has no event
+                await asyncio.sleep(0.01)
         await until(lambda: left(postgres_server, schema) > 30)
         assert await driver.shorten() is None
         await lifeline.close()
