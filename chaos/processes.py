@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from chaos.ledger import Entry, Ledger
@@ -19,9 +19,16 @@ ROOT = Path(__file__).parents[1]
 class Process:
     """A running module of `chaos`; it ends in order when its stdin is closed."""
 
-    def __init__(self, module: str, name: str, folder: Path, *arguments: object) -> None:
+    def __init__(
+        self,
+        module: str,
+        name: str,
+        folder: Path,
+        *arguments: object,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
-        self.ledger = Ledger(folder / f"ledger-{name}")
+        self.ledger = Ledger(folder / f"ledger-{name}", name)
         self._errors = folder / f"stderr-{name}"
         with self._errors.open("wb") as stderr:
             self._process = subprocess.Popen(
@@ -30,6 +37,7 @@ class Process:
                     *(name, str(self.ledger.path), *map(str, arguments)),
                 ],
                 cwd=ROOT,
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -38,6 +46,11 @@ class Process:
     @property
     def running(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def code(self) -> int | None:
+        """How it ended: below zero, by which signal; None while it runs."""
+        return self._process.poll()
 
     @property
     def stderr(self) -> str:

@@ -13,6 +13,7 @@ import.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from tenure.around import DispatchMiddleware
 from tenure.beside import Lifeline
 from tenure.bulk import Answers
 from tenure.call import Call
@@ -21,6 +22,7 @@ from tenure.driver import Capability, Driver, KeeperHandle
 from tenure.errors import (
     DuplicateJob,
     HandlerNotFound,
+    HookFailed,
     InvalidConfiguration,
     InvalidJob,
     JobCancelled,
@@ -74,6 +76,7 @@ from tenure.outcomes import (
     Snoozed,
 )
 from tenure.payload_codec import PayloadCodec
+from tenure.presence import WorkerInfo
 from tenure.progress import LogLine, Progress
 from tenure.queue import Queue, connect
 from tenure.retry import RetryPolicy
@@ -111,15 +114,22 @@ from tenure.types import (
     Recorded,
     Retention,
     UniqueKey,
-    WorkerInfo,
 )
 from tenure.verdicts import Cancel, Retry, Snooze
 from tenure.version import VERSION
 
 if _TYPE_CHECKING:
+    from tenure._runtime.current import current_job
     from tenure._runtime.handle import WorkerHandle
     from tenure._runtime.running_job import RunningJob
+    from tenure._runtime.surroundings import Middleware
+    from tenure._runtime.vitals import Vitals
+    from tenure.dependencies import INJECTED, Depends
+    from tenure.process_pool import ProcessDied, ProcessPool
     from tenure.processes import ExitStatus, run_processes
+    from tenure.sync import SyncJobHandle, SyncQueue
+    from tenure.task import Task
+    from tenure.tasks import Tasks
     from tenure.worker import Worker
 
 __all__ = [
@@ -135,6 +145,8 @@ __all__ = [
     "Completed",
     "Counts",
     "Damaged",
+    "Depends",
+    "DispatchMiddleware",
     "Driver",
     "DuplicateJob",
     "Enqueued",
@@ -151,6 +163,8 @@ __all__ = [
     "HandlerNotFound",
     "Held",
     "Hold",
+    "HookFailed",
+    "INJECTED",
     "InvalidConfiguration",
     "InvalidJob",
     "Job",
@@ -176,6 +190,7 @@ __all__ = [
     "LogLine",
     "LoopBlocked",
     "ManualRetry",
+    "Middleware",
     "Missed",
     "Move",
     "NewJob",
@@ -186,6 +201,8 @@ __all__ = [
     "PartialDispatch",
     "PastAttempt",
     "PayloadCodec",
+    "ProcessDied",
+    "ProcessPool",
     "Progress",
     "Queue",
     "QueueError",
@@ -211,7 +228,11 @@ __all__ = [
     "StateTransitionError",
     "StoreError",
     "StoreUnavailable",
+    "SyncJobHandle",
+    "SyncQueue",
     "SystemClock",
+    "Task",
+    "Tasks",
     "TenureError",
     "Tick",
     "TicksSkipped",
@@ -219,11 +240,13 @@ __all__ = [
     "UniqueKey",
     "UnknownKey",
     "Unsupported",
+    "Vitals",
     "Worker",
     "WorkerHandle",
     "WorkerInfo",
     "WorkerTaskError",
     "connect",
+    "current_job",
     "migrate",
     "run_processes",
 ]
@@ -234,10 +257,21 @@ __version__ = VERSION
 # What runs jobs is loaded when it is first asked for: a quarter of the import, which a program that
 # dispatches does without.
 _LATER = {
+    "Depends": "tenure.dependencies",
     "ExitStatus": "tenure.processes",
+    "ProcessDied": "tenure.process_pool",
+    "ProcessPool": "tenure.process_pool",
+    "INJECTED": "tenure.dependencies",
+    "Middleware": "tenure._runtime.surroundings",
     "RunningJob": "tenure._runtime.running_job",
+    "SyncJobHandle": "tenure.sync",
+    "SyncQueue": "tenure.sync",
+    "Task": "tenure.task",
+    "Tasks": "tenure.tasks",
+    "Vitals": "tenure._runtime.vitals",
     "Worker": "tenure.worker",
     "WorkerHandle": "tenure._runtime.handle",
+    "current_job": "tenure._runtime.current",
     "run_processes": "tenure.processes",
 }
 

@@ -1,8 +1,8 @@
 """The part of the contract beside the path of a job: what people and upkeep ask of a store.
 
-Control, inspection, limits, schedules, presence, lifelines. Every operation is optional, raises
-`Unsupported` where a driver has none, and has a capability in `driver.py`, where the rules for all
-of them are.
+Control, inspection, limits, schedules, presence, lifelines, moving. Every operation is optional,
+raises `Unsupported` where a driver has none, and has a capability in `driver.py`, where the rules
+for all of them are.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,10 @@ from typing import Protocol
 
 from tenure.errors import Unsupported
 from tenure.history import PastAttempt
-from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
-from tenure.types import Answer, Job, JobFilter, ManualRetry, Move, Page, Retention, WorkerInfo
+from tenure.moved import Dump, Restored, StoredJob
+from tenure.presence import WorkerInfo
+from tenure.standing import Fired, Limit, NewSchedule, ScheduleRecord, Schedules, Tick
+from tenure.types import Answer, Held, Job, JobFilter, ManualRetry, Move, Page, Retention
 
 __all__ = ["Beside", "Lifeline"]
 
@@ -121,6 +123,16 @@ class Beside:
         """
         raise Unsupported("history")
 
+    async def oldest_due(
+        self, queues: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[datetime | None]:
+        """For each queue, since when the longest waiting of its due jobs has been due; else None.
+
+        Of all that are due, also where the queue is paused or a limit holds them. Asked every few
+        seconds by every program that shows it: a bounded number of looks, whatever is stored.
+        """
+        raise Unsupported("oldest_due")
+
     # --- limits ---------------------------------------------------------------------------------
 
     async def put_limit(self, limit: Limit) -> None:
@@ -208,3 +220,36 @@ class Beside:
         that it has to cost next to nothing while nobody is gone.
         """
         raise Unsupported("shorten")
+
+    # --- moving ---------------------------------------------------------------------------------
+
+    async def dump(self, cursor: str | None, limit: int, *, now: datetime | None = None) -> Dump:
+        """Up to `limit` whole jobs in the order of arrival, after `cursor`. Changes nothing.
+
+        A page has at most `moved.DUMP_BYTES` of payload and result, but at least one job. From
+        the first page on, each job that was stored then, and still is when its page comes, comes
+        once, as it is at that moment; those that arrive later may be left out. Raises
+        `InvalidConfiguration` for a cursor that this store did not make.
+        """
+        raise Unsupported("dump")
+
+    async def restore(
+        self, jobs: Sequence[StoredJob], *, now: datetime | None = None
+    ) -> Sequence[Restored | Held]:
+        """Store whole jobs, all or none: with one `DUPLICATE` or `Held` nothing was changed.
+
+        Each is stored as `moved.at_rest` makes it, with all its fields as they are given, times
+        too; none is held. Their arrival is now, in the order of the batch. Ids are judged as by
+        `enqueue`. A job that holds its unique key takes it, unless that is over; `Held` names
+        the other job that has it, which may be of the same batch. Beside such an answer the
+        others say what each job alone would have got. No id comes twice in a batch.
+        """
+        raise Unsupported("restore")
+
+    async def restore_schedules(self, schedules: Sequence[ScheduleRecord]) -> Sequence[Restored]:
+        """Store schedules as they stand, all or none: with one `DUPLICATE` nothing was changed.
+
+        One whose id is stored with the same definition is `KNOWN`, and keeps its own revision and
+        ticks; with another definition it is `DUPLICATE`. No id comes twice.
+        """
+        raise Unsupported("restore")

@@ -1,6 +1,6 @@
 """One dispatch as a value, and its check: from what a caller wrote to what a store takes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -62,18 +62,18 @@ class Call:
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
     ) -> None:
-        self.name = name
-        self.payload = payload
-        self.queue = queue
-        self.priority = priority
-        self.delay = delay
-        self.at = at
-        self.max_attempts = max_attempts
-        self.timeout = timeout
-        self.unique = unique
-        self.limits = limits
-        self.headers = headers
-        self.id = id
+        self.name: str = name
+        self.payload: Any = payload
+        self.queue: str = queue
+        self.priority: int = priority
+        self.delay: float | timedelta | None = delay
+        self.at: datetime | None = at
+        self.max_attempts: int | None = max_attempts
+        self.timeout: float | timedelta | None = timeout
+        self.unique: str | Unique | None = unique
+        self.limits: Iterable[str] = limits
+        self.headers: Mapping[str, str] | None = headers
+        self.id: str | None = id
 
     def __repr__(self) -> str:
         return f"Call({self.name!r}, queue={self.queue!r})"
@@ -145,4 +145,17 @@ def new_jobs(
             place = f"calls[{len(jobs)}]"
             raise InvalidJob(f"{place}.{error.path}" if error.path else place, error.rule) from None
         jobs.append(job)
+    _refuse_repeated_ids(jobs)
     return jobs
+
+
+def _refuse_repeated_ids(jobs: Sequence[NewJob]) -> None:
+    if len({job.id for job in jobs}) == len(jobs):
+        return
+    seen: dict[str, int] = {}
+    for index, job in enumerate(jobs):
+        if job.id in seen:
+            raise InvalidJob(
+                f"calls[{index}].id", f"must differ from that of calls[{seen[job.id]}]: {job.id!r}"
+            )
+        seen[job.id] = index

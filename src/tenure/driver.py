@@ -54,6 +54,7 @@ class Capability(StrEnum):
     EXCHANGE = "exchange"  # exchange() is one round trip
     NAMES = "names"  # ClaimRequest.names
     NEXT_DUE = "next_due"  # next_due()
+    OLDEST_DUE = "oldest_due"  # oldest_due()
     WAIT = "wait"  # wait() returns early
     KEEPER = "keeper"  # keeper_handle() works while the event loop is blocked
     PROGRESS = "progress"  # progress()
@@ -66,6 +67,7 @@ class Capability(StrEnum):
     LIMITS = "limits"  # NewJob.limits; put_limit(), drop_limit(), limits()
     HISTORY = "history"  # history()
     SCHEDULES = "schedules"  # the schedules' operations, fire()
+    RESTORE = "restore"  # dump(), restore(); with SCHEDULES restore_schedules()
     WITHIN = "within"  # enqueue_within(), record_within()
     SHARED = "shared"  # one opened instance serves several event loops and threads at once
 
@@ -108,6 +110,13 @@ class Driver(Beside, ABC):
     @abstractmethod
     async def close(self) -> None:
         """Give up every connection and thread. Legal twice, and before `open`."""
+
+    async def check(self) -> None:
+        """Ask the opened store whether it answers, and has a schema that this code works with.
+
+        Changes nothing, and is asked every second or so. Raises as `open` does.
+        """
+        await self.counts()
 
     # --- the job store --------------------------------------------------------------------------
 
@@ -208,7 +217,8 @@ class Driver(Beside, ABC):
     async def expired(self, limit: int, *, now: datetime | None = None) -> Expired:
         """Look for current holds whose lease has run out, longest ago first. Changes nothing.
 
-        A lease has run out from its last instant on.
+        A lease has run out from its last instant on. After these come holds that end later than
+        their whole lease from now, since the clock was set back: told apart by an end after `now`.
         """
         raise Unsupported("expired")
 
@@ -224,7 +234,8 @@ class Driver(Beside, ABC):
 
         Their serial and stalls grow by one, their attempt stays; due `delays[stalls before]`
         seconds from now, the last entry for all later ones. Longest ago first. `only` restricts to
-        those holds, which are still checked for being current and expired.
+        those holds, which are still checked for being current and for being such as `expired`
+        shows; without it none is ended of which only a clock that was set back shows the end.
         """
         raise Unsupported("reclaim")
 

@@ -14,6 +14,7 @@
         ├── JobFailed, JobTimedOut, JobPanicked, JobCancelled     how one attempt or job ended
         ├── JobOverdue, LoopBlocked, LeaseLost, HandlerNotFound   what a worker noticed
         ├── StateTransitionError        a write that was refused by its hold
+        ├── HookFailed                  a hook or a shared dependency of a worker raised
         └── WorkerTaskError             a loop of the worker itself died and was restarted
 
 Every error carries its data as attributes; its message says what was expected, what was got and
@@ -28,6 +29,7 @@ from tenure.shown import shown
 __all__ = [
     "DuplicateJob",
     "HandlerNotFound",
+    "HookFailed",
     "InvalidConfiguration",
     "InvalidJob",
     "JobCancelled",
@@ -190,8 +192,8 @@ class PartialDispatch(QueueError):
             f"{len(stored)} jobs were stored before the failure and {len(unsure)} may have been; "
             "the ids are in .stored and .unsure, the cause in __cause__"
         )
-        self.stored = tuple(stored)
-        self.unsure = tuple(unsure)
+        self.stored: tuple[str, ...] = tuple(stored)
+        self.unsure: tuple[str, ...] = tuple(unsure)
 
 
 class RuntimeUnavailable(QueueError, RuntimeError):
@@ -222,7 +224,7 @@ class JobTimedOut(QueueError):
 
 
 class JobPanicked(QueueError):
-    """A handler raised something outside `Exception`, such as `SystemExit`."""
+    """A handler raised something outside `Exception`, as `SystemExit` is, or its process died."""
 
     def __init__(self, job_id: str, message: str = "") -> None:
         super().__init__(f"job {job_id} raised {message or 'outside Exception'}")
@@ -319,4 +321,13 @@ class WorkerTaskError(QueueError):
     def __init__(self, task: str, message: str) -> None:
         super().__init__(f"the {task} loop died and is started again: {message}")
         self.task = task
+        self.message = message
+
+
+class HookFailed(QueueError):
+    """`hook`, a function beside the handlers, raised `__cause__`; no job is harmed by it."""
+
+    def __init__(self, hook: str, message: str) -> None:
+        super().__init__(f"{hook} raised {message}")
+        self.hook = hook
         self.message = message

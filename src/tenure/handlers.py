@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from tenure.binding import Binding
 from tenure.errors import InvalidConfiguration
 
 __all__ = ["ErrorRule", "Handler", "HandlerSpec", "Handlers", "RetryRule", "nearest"]
@@ -38,7 +39,10 @@ class ErrorRule(Protocol):
 
 
 class HandlerSpec(Struct, frozen=True, kw_only=True):
-    """A registered handler. `timeout` is in seconds; None leaves it to the worker."""
+    """A registered handler. `timeout` is in seconds; None leaves it to the worker.
+
+    `process` is the name under which a process imports it; None runs it here.
+    """
 
     name: str
     function: Handler
@@ -46,6 +50,8 @@ class HandlerSpec(Struct, frozen=True, kw_only=True):
     is_async: bool
     retry: RetryRule | None
     timeout: float | None
+    process: str | None = None
+    binding: Binding | None = None
 
 
 class Handlers:
@@ -62,8 +68,13 @@ class Handlers:
         retry: RetryRule | None,
         timeout: float | None,
         replace: bool,
+        process: str | None = None,
+        binding: Binding | None = None,
     ) -> None:
-        """Register a handler; a taken name is refused unless `replace`."""
+        """Register a handler; a taken name is refused unless `replace`.
+
+        With a `binding` it is called with arguments by name.
+        """
         if name in self._specs and not replace:
             raise InvalidConfiguration(
                 "name", name, "must not be registered already (pass replace=True to replace it)"
@@ -72,10 +83,12 @@ class Handlers:
         self._specs[name] = HandlerSpec(
             name=name,
             function=function,
-            wants_job=_wants_job(name, function),
+            wants_job=binding is None and _wants_job(name, function),
             is_async=_is_async(function),
             retry=retry,
             timeout=timeout,
+            process=process,
+            binding=binding,
         )
 
     def snapshot(self) -> Mapping[str, HandlerSpec]:

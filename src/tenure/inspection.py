@@ -1,15 +1,17 @@
 """Inspection: the part of a queue that looks at jobs. It changes none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tenure.answering import may_exist
 from tenure.errors import InvalidConfiguration, JobNotFound
 from tenure.history import PastAttempt
+from tenure.intake import check_name
 from tenure.opened import Opened
+from tenure.presence import WorkerInfo
 from tenure.selecting import selected
 from tenure.states import State
-from tenure.types import Counts, Job, Page, WorkerInfo
+from tenure.types import Counts, Job, Page
 from tenure.view import decoded
 
 __all__ = ["Inspection"]
@@ -67,6 +69,21 @@ class Inspection(Opened):
     async def counts(self) -> Counts:
         """How many jobs are in which state, in all and by queue; cheap whatever is stored."""
         return await (await self.driver()).counts()
+
+    async def waiting(self, queues: Iterable[str]) -> Mapping[str, float]:
+        """For how many seconds the longest waiting of the due jobs of each queue has waited.
+
+        0 where none is due. Also in a paused queue, and where a limit holds the job: it waits all
+        the same. Cheap whatever is stored. Raises `InvalidJob` for what is no name of a queue,
+        `Unsupported` by store.
+        """
+        names = [check_name("queue", name) for name in queues]
+        times = await (await self.driver()).oldest_due(names)
+        now = self.clock.now()
+        return {
+            name: 0.0 if due is None else max(0.0, (now - due).total_seconds())
+            for name, due in zip(names, times, strict=True)
+        }
 
     async def workers(self) -> Sequence[WorkerInfo]:
         """The workers that are there, by id, as each said of itself when it was last `seen_at`.

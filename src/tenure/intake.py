@@ -12,7 +12,7 @@ from typing import Literal, TypeGuard, TypeVar, cast
 from tenure.errors import InvalidConfiguration, InvalidJob
 from tenure.payload_codec import PayloadCodec
 from tenure.shown import shown
-from tenure.types import UniqueKey
+from tenure.types import Retention, UniqueKey
 
 __all__ = [
     "DEFAULT_PAYLOAD_LIMIT",
@@ -26,6 +26,7 @@ __all__ = [
     "check_max_attempts",
     "check_name",
     "check_priority",
+    "check_retention",
     "check_timeout",
     "check_unique",
     "is_plain",
@@ -280,3 +281,18 @@ def check_limits(path: str, value: object) -> tuple[str, ...]:
     if len(keys) > MAX_LIMITS:
         raise InvalidJob(path, f"must be at most {MAX_LIMITS} keys, got {len(keys)}")
     return tuple(sorted(keys))
+
+
+def check_retention(retention: object) -> Retention:
+    """A worker's `retention`. Raises `InvalidConfiguration` naming the field."""
+    if not isinstance(retention, Retention):
+        raise InvalidConfiguration("retention", retention, "must be a tenure.Retention, or None")
+    for field in ("completed", "failed", "cancelled"):
+        age: object = getattr(retention, field)
+        if age is not None:
+            not_negative(f"retention.{field}", age)
+    for field in ("completed_count", "completed_bytes"):
+        number: object = getattr(retention, field)
+        if number is not None:
+            whole(f"retention.{field}", number, 0, 2**53)
+    return retention

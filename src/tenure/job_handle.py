@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from tenure.errors import JobCancelled, JobFailed, JobNotFound, SerializationError
 from tenure.intake import seconds
@@ -12,13 +12,27 @@ from tenure.states import State
 from tenure.types import Damaged, Job
 from tenure.view import decoded
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # with a default, which checkers know before Python 3.13
+
+    R = TypeVar("R", default=Any)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
+
+T = TypeVar("T")
+
 __all__ = ["JobHandle"]
 
 
-class JobHandle:
-    """A dispatched job. `id` is opaque; `created` is False where an existing job was returned."""
+class JobHandle(Generic[R]):
+    """A dispatched job. `id` is opaque; `created` is False where an existing job was returned.
 
-    __slots__ = ("_codec", "_end", "created", "id")
+    `R` is what its handler returns, where that is known: of a task.
+    """
+
+    __slots__ = ("_codec", "_end", "_read", "created", "id")
 
     def __init__(
         self,
@@ -27,13 +41,15 @@ class JobHandle:
         created: bool,
         end: Callable[[str, float | None], Awaitable[Job[bytes] | None]],
         codec: PayloadCodec | None,
+        read: Callable[[Any], R] | None = None,
     ) -> None:
         self._end = end
         self._codec = codec
-        self.id = job_id
-        self.created = created
+        self._read = read
+        self.id: str = job_id
+        self.created: bool = created
 
-    async def result(self, timeout: float | timedelta | None = None) -> Any:
+    async def result(self, timeout: float | timedelta | None = None) -> R:
         """Wait until the job has ended and return what its handler returned.
 
         The end is known at once where a worker of the same `Queue` object records it. What ends
@@ -53,7 +69,7 @@ class JobHandle:
                     raise SerializationError(
                         f"the stored result of job {self.id} does not decode", job_id=self.id
                     )
-                return job.result
+                return cast("R", job.result) if self._read is None else self._read(job.result)
             case State.FAILED:
                 failure = job.error or _unreadable(job)
                 raise JobFailed(job.id, job.name, failure.attempt, failure)
@@ -61,6 +77,10 @@ class JobHandle:
                 raise JobCancelled(job.id)
             case State.PENDING | State.BLOCKED | State.PROCESSING:
                 raise TimeoutError(f"job {self.id} is still {job.state}")
+
+    def reading(self, read: Callable[[Any], T]) -> "JobHandle[T]":
+        """The same job, whose result is what `read` makes of the stored one."""
+        return JobHandle(self.id, created=self.created, end=self._end, codec=self._codec, read=read)
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"

@@ -26,7 +26,7 @@ class Opened:
     ) -> None:
         self.clock = clock
         self.payload_limit = payload_limit
-        self.codec = None if codec is None else check_codec(codec)
+        self.codec: PayloadCodec | None = None if codec is None else check_codec(codec)
         self._store = store
         self._ids = JobIds()
 

@@ -3,6 +3,7 @@
 Stored as one small JSON object, so that other languages can read and write it.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -32,7 +33,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     log: tuple[LogLine, ...] = ()
 
 
-progress_bytes = msgspec.json.encode
+progress_bytes: Callable[[Progress], bytes] = msgspec.json.encode
 _decode = msgspec.json.Decoder(Progress).decode
 
 

@@ -10,18 +10,19 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tenure import drivers
+from tenure.around import DispatchMiddleware, check_middleware, surrounded
 from tenure.bulk import Bulk
 from tenure.call import Call, new_job, new_jobs
 from tenure.clock import Clock, SystemClock
 from tenure.control import Control
 from tenure.driver import Capability, Driver
+from tenure.elsewhere import call_elsewhere
 from tenure.errors import (
     DuplicateJob,
     InvalidConfiguration,
-    InvalidJob,
     PartialDispatch,
     QueueError,
     StoreUnavailable,
@@ -36,6 +37,9 @@ from tenure.scheduling import Scheduling
 from tenure.store import Store
 from tenure.types import Enqueued, Held, NewJob
 from tenure.waits import Waits
+
+if TYPE_CHECKING:
+    from tenure.sync import SyncQueue
 
 __all__ = ["Queue", "connect"]
 
@@ -61,6 +65,7 @@ def connect(
     payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
     codec: PayloadCodec | None = None,
     clock: Clock | None = None,
+    middleware: Iterable[DispatchMiddleware] = (),
     **options: object,
 ) -> "Queue":
     """A queue on the store that `url` names; it opens on `await`, `async with` or first use.
@@ -71,12 +76,17 @@ def connect(
     or "NORMAL"), `busy_timeout` (seconds); for Redis `namespace`, `timeout`, `connect_timeout`,
     `tls_ca`; for PostgreSQL `schema`, `pool_size`, `timeout`, `pooled`; for all `migrate`, whether
     an older store is upgraded (SQLite does by default). `payload_limit` is in bytes of JSON, for
-    payloads and results. `codec` encrypts both at rest, and progress: see `Fernet`. Raises
-    `InvalidConfiguration` before anything is touched, also for an extra that is not installed.
+    payloads and results. `codec` encrypts both at rest, and progress: see `Fernet`. `middleware`
+    are async functions around each dispatch, the first outermost: `middleware(calls, store)` gets
+    the calls, may change them, and returns what `await store(calls)` does. What it raises before
+    that refuses the dispatch, what it raises afterwards is logged. Raises `InvalidConfiguration`
+    before anything is touched, also for an extra that is not installed.
     """
     timing = clock or SystemClock()
     driver = drivers.connect(url, options, timing)
-    return Queue(driver, clock=timing, payload_limit=payload_limit, codec=codec)
+    return Queue(
+        driver, clock=timing, payload_limit=payload_limit, codec=codec, middleware=middleware
+    )
 
 
 class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
@@ -84,8 +94,8 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
 
     `driver` is an unopened `Driver`, or a function that makes one, for a store whose connections
     belong to one event loop: then each loop gets its own. A call whose answer was lost is repeated
-    with the same ids for up to 30 s before `StoreUnavailable` is raised. `payload_limit` and
-    `codec` are as for `connect`.
+    with the same ids for up to 30 s before `StoreUnavailable` is raised. The other options are as
+    for `connect`.
     """
 
     def __init__(
@@ -95,6 +105,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         clock: Clock | None = None,
         payload_limit: int = DEFAULT_PAYLOAD_LIMIT,
         codec: PayloadCodec | None = None,
+        middleware: Iterable[DispatchMiddleware] = (),
     ) -> None:
         if isinstance(payload_limit, bool) or payload_limit < 1:
             raise InvalidConfiguration("payload_limit", payload_limit, "must be at least 1 byte")
@@ -103,7 +114,8 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         self._runs: weakref.WeakKeyDictionary[Run, asyncio.AbstractEventLoop] = (
             weakref.WeakKeyDictionary()
         )
-        self.waits = Waits(self.driver, timing)
+        self._middleware = check_middleware(middleware)
+        self.waits: Waits = Waits(self.driver, timing)
 
     # --- life cycle -----------------------------------------------------------------------------
 
@@ -113,8 +125,24 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         return self._store.capabilities
 
     @property
+    def middleware(self) -> tuple[DispatchMiddleware, ...]:
+        """The functions around each dispatch, the outermost first."""
+        return self._middleware
+
+    def add_middleware(self, middleware: DispatchMiddleware) -> None:
+        """Put one more function around each dispatch from now on, as the innermost."""
+        self._middleware += check_middleware([middleware])
+
+    @property
     def closed(self) -> bool:
         return self._store.closed
+
+    @property
+    def sync(self) -> "SyncQueue":
+        """The same queue for threads without an event loop: every verb blocks until it is done."""
+        from tenure.sync import SyncQueue
+
+        return SyncQueue(self)
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._reopen().__await__()
@@ -152,8 +180,7 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             if loop is here:
                 await run.queue_closed()
             else:
-                there = asyncio.run_coroutine_threadsafe(run.queue_closed(), loop)
-                await asyncio.wrap_future(there)
+                await call_elsewhere(loop, run.queue_closed, self.clock)
         self.waits.close()
         await self._store.close()
 
@@ -212,15 +239,22 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             headers=headers,
             id=id,
         )
-        job = new_job(
+        if not self._middleware:
+            return (await self._enqueue([self._checked(call)], within))[0]
+
+        async def store(calls: Sequence[Call]) -> Sequence[JobHandle]:
+            return await self._enqueue([self._checked(call) for call in calls], within)
+
+        return (await surrounded(self._middleware, [call], store))[0]
+
+    def _checked(self, call: Call) -> NewJob:
+        return new_job(
             call,
             ids=self._ids,
             now=self.clock.now(),
             payload_limit=self.payload_limit,
             codec=self.codec,
         )
-        handles = await self._enqueue([job], within)
-        return handles[0]
 
     async def dispatch_many(
         self,
@@ -237,6 +271,21 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
         stored so far after each chunk. Raises as `dispatch` does; once a chunk was stored, a
         failure is `PartialDispatch` with the ids that are safe and those that may be.
         """
+
+        async def store(calls: Sequence[Call]) -> Sequence[JobHandle]:
+            return await self._dispatch_many(calls, within, progress)
+
+        given = list(calls)
+        if not self._middleware or not given:
+            return await store(given)
+        return await surrounded(self._middleware, given, store)
+
+    async def _dispatch_many(
+        self,
+        calls: Iterable[Call],
+        within: object | None,
+        progress: Callable[[int], None] | None,
+    ) -> Sequence[JobHandle]:
         jobs = new_jobs(
             calls,
             ids=self._ids,
@@ -244,7 +293,6 @@ class Queue(Bulk, Control, Inspection, Limiting, Scheduling):
             payload_limit=self.payload_limit,
             codec=self.codec,
         )
-        _refuse_repeated_ids(jobs)
         handles: list[JobHandle] = []
         size = CHUNK if within is None else max(1, len(jobs))
         for start in range(0, len(jobs), size):
@@ -306,15 +354,3 @@ def _refuse_what_cannot_be(jobs: Sequence[NewJob], can: frozenset[Capability]) -
             raise Unsupported("unique")
         if Capability.LIMITS not in can and job.limits:
             raise Unsupported("limits")
-
-
-def _refuse_repeated_ids(jobs: Sequence[NewJob]) -> None:
-    if len({job.id for job in jobs}) == len(jobs):
-        return
-    seen: dict[str, int] = {}
-    for index, job in enumerate(jobs):
-        if job.id in seen:
-            raise InvalidJob(
-                f"calls[{index}].id", f"must differ from that of calls[{seen[job.id]}]: {job.id!r}"
-            )
-        seen[job.id] = index

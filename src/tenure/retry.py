@@ -60,15 +60,15 @@ class RetryPolicy:
     ) -> None:
         if not _is_int(max_attempts) or not 1 <= max_attempts <= 10_000:
             raise InvalidConfiguration("max_attempts", max_attempts, "must be from 1 to 10,000")
-        self.max_attempts = max_attempts
-        self.base = _duration("base", base)
-        self.factor = _number("factor", factor, 1.0)
-        self.cap = _duration("cap", cap)
+        self.max_attempts: int = max_attempts
+        self.base: float = _duration("base", base)
+        self.factor: float = _number("factor", factor, 1.0)
+        self.cap: float = _duration("cap", cap)
         if self.cap > _TEN_YEARS:
             raise InvalidConfiguration("cap", cap, "must be at most ten years")
-        self.jitter = jitter
-        self.retry_on = _classes("retry_on", retry_on)
-        self.give_up_on = _classes("give_up_on", give_up_on)
+        self.jitter: bool = jitter
+        self.retry_on: Errors = _classes("retry_on", retry_on)
+        self.give_up_on: Errors = _classes("give_up_on", give_up_on)
 
     @staticmethod
     def linear(

@@ -139,6 +139,17 @@ class Schedule(Struct, frozen=True, kw_only=True):
     seen_at: datetime
     damage: str | None = None
 
+    @property
+    def overdue(self) -> float:
+        """For how many seconds its first instant after `last` has passed and not been fired.
+
+        0 where none has, while it is paused, and where it cannot be read.
+        """
+        if self.paused or self.damage is not None:
+            return 0.0
+        first = parse(self.expression, self.zone).following(self.last, self.created_at)
+        return 0.0 if first is None else max(0.0, (self.seen_at - first).total_seconds())
+
     def upcoming(self, count: int) -> tuple[datetime, ...]:
         """The next instants after `seen_at`, at most `count`; aware, in UTC."""
         if self.damage is not None:

@@ -39,7 +39,6 @@ __all__ = [
     "Retention",
     "ManualRetry",
     "UniqueKey",
-    "WorkerInfo",
     "content_digest",
 ]
 
@@ -340,26 +339,6 @@ class Retention(Struct, frozen=True, kw_only=True):
     completed_bytes: int | None = 1024**3
     failed: float | None = 14 * 24 * 3600.0
     cancelled: float | None = 14 * 24 * 3600.0
-
-
-class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself, for display only; nothing depends on it.
-
-    `running` counts its handlers, `jobs` names up to 20 of their jobs; `version` is that of tenure.
-    """
-
-    id: str
-    name: str | None
-    host: str
-    pid: int
-    queues: tuple[str, ...]
-    concurrency: int
-    running: int
-    started_at: datetime
-    seen_at: datetime
-    jobs: tuple[str, ...] = ()
-    version: str = ""
-    python: str = ""
 
 
 def content_digest(job: NewJob, key: bytes = b"") -> bytes:

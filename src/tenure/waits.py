@@ -9,6 +9,7 @@ is kept and nothing runs.
 import asyncio
 import heapq
 import itertools
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
@@ -54,7 +55,9 @@ class Waits:
     def _each(self, tell: "Callable[[_Watch], None]") -> None:
         here = _running_loop()
         for loop, watch in list(self._watches.items()):
-            if loop is here:
+            if watch.process != os.getpid():
+                self._watches.pop(loop, None)  # whoever waited did so in the parent of a fork
+            elif loop is here:
                 tell(watch)
             else:
                 with suppress(RuntimeError):  # closed meanwhile, and nobody waits there
@@ -118,6 +121,7 @@ class _Watch:
     def __init__(self, driver: Driver, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
         self.driver = driver
         self.loop = loop
+        self.process = os.getpid()
         self._clock = clock
         self._waiting = 0
         self._waits: dict[str, _Wait] = {}

@@ -4,27 +4,36 @@ Configuration only; what runs is in `_runtime`, and `run()` connects the two.
 """
 
 import asyncio
-import math
+import contextvars
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from tenure._runtime.handle import WorkerHandle
 from tenure._runtime.lifecycle import Lifecycle
-from tenure._runtime.settings import ServedQueue, WorkerSettings
+from tenure._runtime.settings import WorkerSettings
+from tenure._runtime.surroundings import Hook, Middleware, Surroundings
+from tenure.dependencies import need_of
 from tenure.driver import Capability
-from tenure.errors import InvalidConfiguration, InvalidJob, RuntimeUnavailable
+from tenure.errors import InvalidConfiguration, RuntimeUnavailable
 from tenure.events import Observer
-from tenure.handlers import Handler, Handlers, RetryRule, nearest
-from tenure.intake import check_name, not_negative, positive, whole
+from tenure.handlers import Handler, Handlers, HandlerSpec, RetryRule
+from tenure.intake import check_retention, not_negative, positive, whole
+from tenure.process_pool import Prelude, ProcessPool, check_found, check_importable, importable
 from tenure.queue import Queue
-from tenure.shown import shown
+from tenure.retry import RetryPolicy
+from tenure.serving import SERVED
+from tenure.task import Task
+from tenure.tasks import Tasks
 from tenure.types import Retention
+from tenure.worker_queues import checked_name, listed, served, still_served
 
 __all__ = ["Worker"]
 
 H = TypeVar("H", bound=Callable[..., Any])
+F = TypeVar("F", bound=Hook)
 
 _LEASE = 30.0
 _RETENTION = Retention()
@@ -45,7 +54,9 @@ class Worker:
       deadline; None is its time limit, at least one lease;
     - `queues`: the names to serve, each with the same share of the worker, or a mapping of names to
       weights: `{"mail": 5, "default": 1}` gives mail five jobs for each of default, as long as both
-      have work; with `strict` the first always comes first;
+      have work; with `strict` the first always comes first; None is the default queue, and those
+      that its tasks name;
+    - `tasks`: sets of tasks to run, each under its name and aliases;
     - `slots`: how many of the slots a queue may take, by name: `{"slow": 2}`;
     - `replacement_slots`: how many slots are added while as many handlers are overdue (past their
       time limit, and not to be interrupted) and keep their own: with 0 each takes one away until it
@@ -54,8 +65,14 @@ class Worker:
     - `prefetch`: jobs claimed beyond the free slots, to save a round trip;
     - `name`: for people; the id of each run is random;
     - `observers`: functions that are told every event;
+    - `middleware`: async functions around each attempt, the first outermost;
+      `middleware(job, call)` returns what `await call()` does, or something else, and what it
+      raises, the attempt has raised;
+    - `overrides`: what is called in the place of a dependency, by its function: for tests;
     - `retention`: how long finished jobs of the store are kept, which each worker sees to in small
-      steps; None deletes none. Give the workers of a store all the same: the shortest wins.
+      steps; None deletes none. Give the workers of a store all the same: the shortest wins;
+    - `process_pool`: the processes for handlers with `executor="process"`; None is
+      `ProcessPool()`. Without such handlers there are none.
 
     Raises `InvalidConfiguration` naming the option, the value and the rule.
     """
@@ -70,7 +87,8 @@ class Worker:
         lease: float | timedelta | None = None,
         drain_timeout: float | timedelta = 25.0,
         overdue_grace: float | timedelta | None = None,
-        queues: Sequence[str] | Mapping[str, float] = ("default",),
+        queues: Sequence[str] | Mapping[str, float] | None = None,
+        tasks: Iterable[Tasks] = (),
         max_stalls: int = 5,
         prefetch: int = 0,
         name: str | None = None,
@@ -79,6 +97,9 @@ class Worker:
         slots: Mapping[str, int] | None = None,
         replacement_slots: int = 0,
         retention: Retention | None = _RETENTION,
+        process_pool: ProcessPool | None = None,
+        middleware: Iterable[Middleware] = (),
+        overrides: Mapping[Callable[..., Any], Callable[..., Any]] | None = None,
     ) -> None:
         self._queue = queue
         self._concurrency = whole("concurrency", concurrency, 1, 100_000)
@@ -89,17 +110,28 @@ class Worker:
         self._overdue_grace = (
             None if overdue_grace is None else not_negative("overdue_grace", overdue_grace)
         )
-        self._queues = _served(queues, slots)
+        sets = _sets(tasks)
+        self._queues = served(_names(sets) if queues is None else queues, slots)
         self._strict = _switch("strict", strict)
         self._max_stalls = whole("max_stalls", max_stalls, 1, 1000)
         self._prefetch = whole("prefetch", prefetch, 0, 100_000)
         self._replacement_slots = whole("replacement_slots", replacement_slots, 0, 100_000)
-        self._name = None if name is None else _name("name", name)
+        self._name = None if name is None else checked_name("name", name)
         self._observers = tuple(observers)
-        self._retention = None if retention is None else _kept(retention)
+        self._retention = None if retention is None else check_retention(retention)
+        self._process_pool = None if process_pool is None else _pool(process_pool)
+        self._prelude: Prelude | None = None
+        self._middleware = _functions("middleware", middleware)
+        self._overrides = {
+            function: need_of(other) for function, other in (overrides or {}).items()
+        }
+        self._on_start: list[Hook] = []
+        self._on_stop: list[Hook] = []
         self._handlers = Handlers()
         self._longest = self._job_timeout
         self._check_lease()
+        for task in (task for each in sets for task in each):
+            self._add_task(task)
 
     @property
     def queue(self) -> Queue:
@@ -111,6 +143,53 @@ class Worker:
         """The seconds that `shutdown()` gives running handlers by default."""
         return self._drain_timeout
 
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The names of the queues that it serves."""
+        return tuple(queue.name for queue in self._queues)
+
+    @property
+    def poll_interval(self) -> float:
+        """The seconds that an idle worker waits at most before it looks again."""
+        return self._poll_interval
+
+    @property
+    def replacement_slots(self) -> int:
+        """How many slots are added at most for handlers past their time limit."""
+        return self._replacement_slots
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """The functions that are told every event."""
+        return self._observers
+
+    @property
+    def handlers(self) -> Mapping[str, HandlerSpec]:
+        """What is registered, by name; later registrations do not show."""
+        return self._handlers.snapshot()
+
+    def adjusted(
+        self,
+        *,
+        concurrency: int | None = None,
+        queues: Sequence[str] | Mapping[str, float] | None = None,
+        observers: Iterable[Observer] = (),
+        prelude: Prelude | None = None,
+    ) -> "Worker":
+        """A worker with the same handlers; what is None stays, `observers` come to its own.
+
+        `prelude` is what each process of its pool does before all else.
+        """
+        other = copy(self)
+        other._observers = (*self._observers, *observers)
+        if prelude is not None:
+            other._prelude = prelude
+        if concurrency is not None:
+            other._concurrency = whole("concurrency", concurrency, 1, 100_000)
+        if queues is not None:
+            other._queues = still_served(self._queues, queues)
+        return other
+
     def register(
         self,
         name: str,
@@ -118,23 +197,43 @@ class Worker:
         *,
         retry: RetryRule | None = None,
         timeout: float | timedelta | None = None,
-        executor: None = None,
+        executor: Literal["process"] | None = None,
         replace: bool = False,
     ) -> None:
         """Let `handler(payload)` or `handler(payload, job)` run the jobs of this name.
 
         An `async def` runs on the event loop, a plain `def` in a thread. `retry` says when a failed
         attempt is followed by another; without it, and without `max_attempts` at dispatch, there is
-        one attempt. `timeout` limits an attempt. `executor` has no other value yet than None.
+        one attempt. `timeout` limits an attempt. With `executor="process"` the handler, async or
+        not, runs in a process of the worker's `process_pool`, which is killed where it has to stop;
+        it must be found by its name in its module.
         A name that is taken is refused unless `replace`. Running workers do not change.
         """
-        if executor is not None:
-            raise InvalidConfiguration("executor", executor, "must be None")
+        process = _process(handler, executor)
+        if process is not None:
+            check_importable("handler", handler, process)
+        self._add(name, handler, retry, timeout, process, replace=replace)
+
+    def _add(
+        self,
+        name: str,
+        handler: Handler,
+        retry: RetryRule | None,
+        timeout: float | timedelta | None,
+        process: str | None,
+        *,
+        replace: bool,
+    ) -> None:
         limit = None if timeout is None else positive("timeout", timeout)
         if limit is not None and limit > self._longest:
             self._check_lease(limit)
         self._handlers.add(
-            _name("name", name), handler, retry=retry, timeout=limit, replace=replace
+            checked_name("name", name),
+            handler,
+            retry=retry,
+            timeout=limit,
+            replace=replace,
+            process=process,
         )
         self._longest = max(self._longest, limit or 0.0)
 
@@ -144,24 +243,65 @@ class Worker:
         *,
         retry: RetryRule | None = None,
         timeout: float | timedelta | None = None,
-        executor: None = None,
+        executor: Literal["process"] | None = None,
         replace: bool = False,
     ) -> Callable[[H], H]:
         """`register` as a decorator; the function itself is left as it is."""
 
         def decorate(function: H) -> H:
-            self.register(
-                name, function, retry=retry, timeout=timeout, executor=executor, replace=replace
-            )
+            # Its module has it under its name only after this: `run` looks.
+            process = _process(function, executor)
+            self._add(name, function, retry, timeout, process, replace=replace)
             return function
 
         return decorate
+
+    def on_start(self, hook: F) -> F:
+        """Call this before the first claim of each run; a decorator. Async or plain (in a thread).
+
+        What it raises is reported, and the run ends before it has claimed anything.
+        """
+        self._on_start += _functions("on_start", [hook])
+        return hook
+
+    def on_stop(self, hook: F) -> F:
+        """Call this after the last handler of each run; a decorator. Async or plain (in a thread).
+
+        The last registered is called first. It has what is left of the drain time, and is then
+        cancelled. What it raises is reported as `HookFailed`.
+        """
+        self._on_stop += _functions("on_stop", [hook])
+        return hook
+
+    def _add_task(self, task: Task[..., Any]) -> None:
+        defaults = task.defaults
+        retry = defaults.retry
+        if retry is None and defaults.max_attempts is not None:
+            retry = RetryPolicy(max_attempts=defaults.max_attempts)
+        if defaults.timeout is not None and defaults.timeout > self._longest:
+            self._check_lease(defaults.timeout)
+            self._longest = defaults.timeout
+        process = _process(task.function, defaults.executor)
+        if process is not None and task.signature.needs:
+            rule = f"must be None for the task {task.name!r}, since it has dependencies"
+            raise InvalidConfiguration("executor", defaults.executor, rule)
+        for name in (task.name, *task.aliases):
+            self._handlers.add(
+                name,
+                task.function,
+                retry=retry,
+                timeout=defaults.timeout,
+                replace=False,
+                binding=task.signature,
+                process=process,
+            )
 
     def run(self) -> WorkerHandle:
         """Start one run on the running event loop, with the handlers registered so far.
 
         Several runs of one worker are independent of each other. Raises `RuntimeUnavailable`
-        outside an event loop, and for a closed queue; then nothing was started.
+        outside an event loop, and for a closed queue, and `InvalidConfiguration` for a handler that
+        a process would not find; then nothing was started.
         """
         try:
             loop = asyncio.get_running_loop()
@@ -172,16 +312,20 @@ class Worker:
             ) from None
         if self._queue.closed:
             raise RuntimeUnavailable("the queue is closed; open it again with `await queue`")
+        handlers = self._handlers.snapshot()
+        check_found(handlers.values())
         lifecycle = Lifecycle(
             self._settings(),
-            self._handlers.snapshot(),
+            handlers,
             self._queue.driver,
             self._queue.clock,
             self._observers,
             self._queue.waits,
         )
         self._queue.attach(lifecycle, loop)
-        lifecycle.start()
+        context = contextvars.copy_context()
+        context.run(SERVED.set, self._queue)  # to which handlers dispatch
+        context.run(lifecycle.start)
         return WorkerHandle(lifecycle, loop)
 
     def _settings(self) -> WorkerSettings:
@@ -202,6 +346,14 @@ class Worker:
             result_limit=self._queue.payload_limit,
             codec=self._queue.codec,
             retention=self._retention,
+            process_pool=self._process_pool,
+            prelude=self._prelude,
+            surroundings=Surroundings(
+                middleware=self._middleware,
+                on_start=tuple(self._on_start),
+                on_stop=tuple(self._on_stop),
+                overrides=self._overrides,
+            ),
         )
 
     def _effective_lease(self) -> float:
@@ -225,11 +377,19 @@ class Worker:
             )
 
 
-def _name(option: str, value: object) -> str:
-    try:
-        return check_name(option, value)
-    except InvalidJob as error:
-        raise InvalidConfiguration(option, value, error.rule) from None
+def _process(handler: Handler, executor: object) -> str | None:
+    """The name under which a process finds the handler; None where it runs in the worker."""
+    if executor is None:
+        return None
+    if executor != "process":
+        raise InvalidConfiguration("executor", executor, "must be None or 'process'")
+    return importable("handler", handler)
+
+
+def _pool(value: object) -> ProcessPool:
+    if not isinstance(value, ProcessPool):
+        raise InvalidConfiguration("process_pool", value, "must be a tenure.ProcessPool, or None")
+    return value
 
 
 def _switch(option: str, value: object) -> bool:
@@ -238,71 +398,24 @@ def _switch(option: str, value: object) -> bool:
     return value
 
 
-def _served(queues: object, slots: object) -> tuple[ServedQueue, ...]:
-    """The queues with their weights and bounds, in the order in which they were given."""
-    weights = _weights(queues)
-    bounds = _bounds(slots, weights)
-    return tuple(
-        ServedQueue(name=name, weight=weight, slots=bounds.get(name))
-        for name, weight in weights.items()
+def _sets(tasks: object) -> tuple[Tasks, ...]:
+    sets = (None,) if isinstance(tasks, Tasks) else listed(tasks)
+    if not all(isinstance(given, Tasks) for given in sets) or (tasks and not sets):
+        rule = "must be a list of tenure.Tasks, such as [tasks]"
+        raise InvalidConfiguration("tasks", tasks, rule)
+    return cast("tuple[Tasks, ...]", sets)
+
+
+def _names(sets: tuple[Tasks, ...]) -> list[str]:
+    """The queues that are served where none is named."""
+    return list(
+        dict.fromkeys(["default", *(task.defaults.queue for each in sets for task in each)])
     )
 
 
-def _weights(queues: object) -> dict[str, float]:
-    refused = queues
-    if isinstance(queues, Mapping):
-        given = cast("Mapping[object, object]", queues)
-        weights = {_name("queues", name): _weight(name, value) for name, value in given.items()}
-    else:
-        names = () if isinstance(queues, str) else _listed(queues)
-        weights = {_name("queues", name): 1.0 for name in names}
-        if len(weights) != len(names):
-            weights.clear()
-    if not weights:
-        rule = (
-            "must be a list of different queue names, such as ['default'], or map names to weights"
-        )
-        raise InvalidConfiguration("queues", refused, rule)
-    return weights
-
-
-def _listed(queues: object) -> tuple[object, ...]:
-    try:
-        return tuple(cast("Iterable[object]", queues))
-    except TypeError:
-        return ()
-
-
-def _weight(name: object, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        rule = "must be a weight greater than 0"
-        raise InvalidConfiguration(f"queues[{shown(name)}]", value, rule)
-    return float(value)
-
-
-def _bounds(slots: object, queues: Mapping[str, float]) -> dict[str, int]:
-    if slots is None:
-        return {}
-    if not isinstance(slots, Mapping):
-        raise InvalidConfiguration("slots", slots, "must map queue names to numbers of slots")
-    bounds: dict[str, int] = {}
-    for name, bound in cast("Mapping[object, object]", slots).items():
-        if not isinstance(name, str) or name not in queues:
-            rule = f"must name queues that are served ({', '.join(queues)})"
-            raise InvalidConfiguration("slots", name, f"{rule}{nearest(str(name), queues)}")
-        bounds[name] = whole(f"slots[{name!r}]", bound, 1, 100_000)
-    return bounds
-
-
-def _kept(retention: object) -> Retention:
-    if not isinstance(retention, Retention):
-        raise InvalidConfiguration("retention", retention, "must be a tenure.Retention, or None")
-    for field in ("completed", "failed", "cancelled"):
-        age: object = getattr(retention, field)
-        if age is not None:
-            not_negative(f"retention.{field}", age)
-    for field in ("completed_count", "completed_bytes"):
-        number: object = getattr(retention, field)
-        if number is not None:
-            whole(f"retention.{field}", number, 0, 2**53)
-    return retention
+def _functions(option: str, given: Iterable[H]) -> tuple[H, ...]:
+    functions = tuple(given)
+    for function in functions:
+        if not callable(function):
+            raise InvalidConfiguration(option, function, "must be given a function")
+    return functions

@@ -96,6 +96,7 @@ OPERATIONS = {
     Capability.RECLAIM: ["expired", "reclaim"],
     Capability.EXCHANGE: ["exchange"],
     Capability.NEXT_DUE: ["next_due"],
+    Capability.OLDEST_DUE: ["oldest_due"],
     Capability.WAIT: ["wait"],
     Capability.KEEPER: ["keeper_handle"],
     Capability.PROGRESS: ["progress"],
@@ -107,6 +108,7 @@ OPERATIONS = {
     Capability.LIMITS: ["put_limit", "drop_limit", "limits"],
     Capability.HISTORY: ["history"],
     Capability.SCHEDULES: ["put_schedules", "drop_schedules", "pause_schedule", "schedules"],
+    Capability.RESTORE: ["dump", "restore", "restore_schedules"],
 }
 
 

@@ -12,6 +12,7 @@ from tests.drivers import witnesses as w
 from tests.drivers import witnesses_of_keys as k
 from tests.drivers import witnesses_of_lifelines as l
 from tests.drivers import witnesses_of_limits as n
+from tests.drivers import witnesses_of_moves as m
 from tests.drivers import witnesses_of_retention as r
 from tests.drivers import witnesses_of_time as t
 from tests.drivers import witnesses_of_turns as o
@@ -22,6 +23,20 @@ _RANDOM = {
 }
 
 TOLD_BY: dict[type[w.Witness], set[str]] = {
+    # moves
+    m.SerialKeptByAMove: {"a_job_that_was_processing_waits_and_its_worker_is_fenced"},
+    m.HalfABatchRestored: {"another_job_under_the_same_id_keeps_the_whole_batch_out"},
+    m.RestoredOverWhatIsThere: {"a_job_that_is_restored_again_is_known_and_left_as_it_is"},
+    m.HistoryLeftBehind: {"a_history_arrives_and_goes_on"},
+    m.KeyNotTaken: {
+        "a_restored_job_holds_its_unique_key_until_it_is_done",
+        "a_restored_throttle_lasts_whatever_became_of_its_job",
+    },
+    m.RunningJobsLeftOut: {
+        "a_dump_has_each_job_as_it_is_shown_with_its_history_and_content",
+        "a_dump_has_each_job_that_stays_once_whatever_comes_and_goes",
+    },
+    m.DatesOfTheMove: {"retention_counts_from_the_end_that_a_job_had"},
     # holds
     w.TokenIgnored: {"record_with_another_token_changes_nothing"},
     w.SerialIgnored: {
@@ -454,7 +469,7 @@ def test_the_honest_driver_passes_every_check_it_is_asked(driver: type[MemoryDri
 def test_every_witness_is_listed() -> None:
     defined = {
         value
-        for module in (w, k, l, t, n, o, r)
+        for module in (w, k, l, t, m, n, o, r)
         for name, value in vars(module).items()
         if isclass(value) and issubclass(value, w.Witness) and not name.startswith("_")
     }

@@ -20,6 +20,7 @@ from tenure.drivers.memory.key_limits import KeyLimits
 from tenure.drivers.memory.schedule_book import ScheduleBook
 from tenure.drivers.memory.unique_keys import UniqueKeys
 from tenure.outcomes import Completed, Outcome, Released, Retried, Snoozed
+from tenure.presence import WorkerInfo
 from tenure.states import TERMINAL, State
 from tenure.testing.conformance import OpenStore
 from tenure.types import (
@@ -40,7 +41,6 @@ from tenure.types import (
     Page,
     Recorded,
     Retention,
-    WorkerInfo,
 )
 
 _YEARS = timedelta(days=3650)
@@ -201,8 +201,8 @@ class ClaimInTwoSteps(Witness):
 class LeaseIgnored(Witness):
     """`reclaim` takes every hold for expired."""
 
-    def _run_out(self, now: datetime) -> Any:
-        return super()._run_out(now + _YEARS)
+    def _run_out(self, now: datetime, *, ahead: bool = False) -> Any:
+        return super()._run_out(now + _YEARS, ahead=ahead)
 
 
 class OneLeaseForAll(Witness):
@@ -273,8 +273,9 @@ class ReclaimIgnoresOnly(Witness):
 class ReclaimTakesOnlyAtItsWord(Witness):
     """`reclaim` ends the holds that were named without a look at their leases."""
 
-    def _run_out(self, now: datetime) -> Any:
-        return super()._run_out(now + (_YEARS if self._trusting else timedelta()))
+    def _run_out(self, now: datetime, *, ahead: bool = False) -> Any:
+        late = now + (_YEARS if self._trusting else timedelta())
+        return super()._run_out(late, ahead=ahead)
 
     _trusting = False
 

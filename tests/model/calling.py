@@ -34,7 +34,13 @@ from tests.model.values import T0, undated
 
 __all__ = ["Calls", "matches", "repeated"]
 
-_OPTIONAL = {Capability.LIMITS, Capability.UNIQUE, Capability.HISTORY, Capability.SCHEDULES}
+_OPTIONAL = {
+    Capability.LIMITS,
+    Capability.UNIQUE,
+    Capability.HISTORY,
+    Capability.SCHEDULES,
+    Capability.RESTORE,
+}
 _NOT_CALLED = {Capability.NAMES, Capability.SHARED, Capability.WITHIN, Capability.LIFELINE}
 NEEDED = frozenset(Capability) - _OPTIONAL - _NOT_CALLED
 

@@ -37,7 +37,7 @@ class Exercise(Calls):
         """
         for now, limit in ((self.now, 2), (LAST, EVERYTHING)):
             found: Expired = self.pair.of_tested(Call("expired", (limit,)), now)
-            right = self.ledger.run_out(now)
+            right = self.ledger.run_out(now, ahead=True)
             assert found.now == now
             ends = [entry.until for entry in found.holds]
             assert ends == list(right.values())[:limit], "I6, I7: the ends of leases"
@@ -107,6 +107,21 @@ class Exercise(Calls):
                 assert early, f"next_due is too late: {due}, and not {latest}"
         else:
             assert found == [latest, latest], f"next_due: {found}, and not {latest}"
+
+    def check_oldest_due(self, queues: Sequence[str]) -> None:
+        """Exact, whatever is paused or held by a limit."""
+        call = Call("oldest_due", (queues,))
+        due = [
+            [
+                job.run_at
+                for job in self.view.values()
+                if job.queue == queue and job.state is State.PENDING and job.run_at <= self.now
+            ]
+            for queue in queues
+        ]
+        right = [min(times, default=None) for times in due]
+        assert list(self.pair.of_tested(call, self.now)) == right, "oldest_due"
+        assert list(self.pair.of_reference(call, self.now)) == right, "oldest_due"
 
     # --- at the end -----------------------------------------------------------------------------
 

@@ -299,14 +299,23 @@ class Ledger:
     def _leased(self, job_id: str, lease: float, now: datetime) -> None:
         self.leases[job_id], self.ends[job_id] = lease, now + timedelta(seconds=lease)
 
-    def run_out(self, now: datetime, only: Sequence[Hold] | None = None) -> dict[Hold, datetime]:
-        """The current holds whose lease has run out, longest ago first, with their ends."""
+    def run_out(
+        self, now: datetime, only: Sequence[Hold] | None = None, *, ahead: bool
+    ) -> dict[Hold, datetime]:
+        """The current holds whose lease has run out, longest ago first, with their ends.
+
+        With `ahead` also those that end later than their whole lease from now.
+        """
         found = [
             (self.ends[hold.job_id], hold)
             for hold in self.holds.values()
-            if self.ends[hold.job_id] <= now and (only is None or hold in only)
+            if (only is None or hold in only) and self._looks_ended(hold.job_id, now, ahead)
         ]
         return {hold: end for end, hold in sorted(found, key=lambda entry: entry[0])}
+
+    def _looks_ended(self, job_id: str, now: datetime, ahead: bool) -> bool:
+        end = self.ends[job_id]
+        return end <= now or (ahead and end > now + timedelta(seconds=self.leases[job_id]))
 
     def reclaimed(
         self,
@@ -318,7 +327,7 @@ class Ledger:
         after: View,
     ) -> None:
         """I6, I7: holds that ran out, longest ago first, as many as asked for; no others."""
-        right = self.run_out(now, only)
+        right = self.run_out(now, only, ahead=only is not None)
         assert set(ended) <= right.keys(), "I6: a lease that runs was reclaimed"
         ends = [right[hold] for hold in ended]
         assert ends == list(right.values())[:limit], "I7: how many, and the longest ago first"

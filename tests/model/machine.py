@@ -313,6 +313,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule(queues=st.lists(v.QUEUES, max_size=3, unique=True))
     def next_due(self, queues: Sequence[str]) -> None:
         self.exercise.check_next_due(queues)
+        self.exercise.check_oldest_due(queues)
 
     @rule(which=v.FILTERS, limit=st.integers(1, 3))
     def walk(self, which: JobFilter, limit: int) -> None:

@@ -11,7 +11,7 @@ from random import SystemRandom
 
 import pytest
 
-from tests.model.running import LONG, SECONDS, SEED, SHORT, run
+from tests.model.running import LONG, MOVING, SECONDS, SEED, SHORT, run, run_moving
 from tests.model.subjects import SUBJECTS
 from tests.servers.postgres import postgres_server
 from tests.servers.redis import redis_server
@@ -24,6 +24,13 @@ def test_a_driver_does_what_the_reference_does(name: str, request: pytest.Fixtur
     run(SUBJECTS[name](request), SHORT)
 
 
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_store_is_dumped_and_restored_as_the_reference_is(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    run_moving(SUBJECTS[name](request), MOVING)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_other_sequences_of_calls_each_time(name: str, request: pytest.FixtureRequest) -> None:
@@ -34,4 +41,5 @@ def test_other_sequences_of_calls_each_time(name: str, request: pytest.FixtureRe
         number = int(SEED) if SEED else SystemRandom().randrange(2**32)
         print(f"{name}: TENURE_MODEL_SEED={number}", flush=True)
         run(opening, LONG, number)
+        run_moving(opening, LONG, number)
         going_on = not SEED and time.monotonic() < end

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -52,6 +53,14 @@ def test_an_example_prints_what_it_is_expected_to(path: Path, tmp_path: Path) ->
     ran = run(tmp_path, path)
     assert (ran.stdout, ran.returncode) == (PRINTED[path.name], 0), ran.stderr
     assert "Warning" not in ran.stderr
+
+
+def test_the_tests_of_the_shop_pass_in_a_project_of_its_own(tmp_path: Path) -> None:
+    """In milliseconds each, as they check themselves, and with every warning an error."""
+    shutil.copytree(EXAMPLES / "shop", tmp_path / "shop", ignore=shutil.ignore_patterns("__*"))
+    ran = run(tmp_path / "shop", "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "5 passed" in ran.stdout, ran.stdout
+    assert ran.returncode == 0
 
 
 # --- the page -----------------------------------------------------------------------------------

@@ -18,8 +18,15 @@ PAGES = [
             "control.md",
             "encryption.md",
             "limits.md",
+            "logging.md",
+            "metrics.md",
+            "process-handlers.md",
             "processes.md",
             "schedules.md",
+            "sync.md",
+            "tasks.md",
+            "tracing.md",
+            "testing.md",
             "transactions.md",
         )
     ),
@@ -62,7 +69,7 @@ def test_a_program_prints_what_its_page_shows(page: Path, number: int, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+    "page", [README, *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
 )
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     targets: list[str] = _LINK.findall(page.read_text(encoding="utf-8"))

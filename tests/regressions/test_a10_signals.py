@@ -26,6 +26,12 @@ SIGNALS = {
 }
 
 
+@pytest.fixture
+def stage(each_stage: Stage) -> Stage:
+    """On each store."""
+    return each_stage
+
+
 def start(stage: Stage) -> Program:
     """One process with a worker that takes two jobs at a time."""
     supervisor = {"processes": 1, "drain_timeout": DRAIN}

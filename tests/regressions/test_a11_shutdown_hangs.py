@@ -74,4 +74,4 @@ async def ends_well(site: Site, ids: list[str]) -> None:
         await site.until(all_done, lambda: "something is left")
         stored = [job.id for job in (await site.queue.list(limit=1000)).jobs]
         assert set(ids) <= set(stored)
-        await standing_checks(site, watched, ids=stored, swallowed=None)
+        await standing_checks(site, watched, ids=stored)

@@ -51,5 +51,6 @@ async def test_a_worker_is_woken_again_after_its_connections_were_cut(
                 await site.until_state("completed", last.id, seconds=POLL / 2)
                 if isinstance(server, PostgresServer):
                     assert len(server.ask(LISTENING, "postgres")) <= 1
-                await standing_checks(site, watched, ids=[*ids, last.id], swallowed=None)
-                assert set(watched.reported) <= {"StoreUnavailable", "LoopBlocked"}
+                await standing_checks(
+                    site, watched, ids=[*ids, last.id], swallowed={"StoreUnavailable": range(0, 20)}
+                )

@@ -1,13 +1,16 @@
 """A27: pruners on several nodes deleted the same rows in other orders, and deadlocked every day.
 
 The kind of fault: a deadlock or a serialization failure in maintenance. Here it is tried again
-inside of the driver, and reaches nobody. (Stricter isolation: tests/drivers/postgres_extras.)
+inside of the driver, and reaches nobody. (Other calls so: tests/drivers/postgres_extras.)
 
 https://github.com/oban-bg/oban/issues/168
 """
 
 import asyncio
 from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
 
 import tenure
 from tests.regressions.sites import live_site
@@ -19,9 +22,14 @@ PRUNERS = 4
 BATCH = 20
 
 
-async def test_pruners_at_once_get_in_nobodys_way(postgres_server: PostgresServer) -> None:
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+async def test_pruners_at_once_get_in_nobodys_way(
+    postgres_server: PostgresServer, level: str
+) -> None:
     """I16: while jobs finish, four of them delete what has ended; no live job is deleted."""
-    async with live_site(f"{postgres_server.url}?schema=a27") as site:
+    schema = f"a27_{level.partition(' ')[0]}"
+    options = f"schema={schema}&default_transaction_isolation={quote(level)}"
+    async with live_site(f"{postgres_server.url}?{options}") as site:
         driver = await site.driver()
         watched = site.worker(retention=None, concurrency=50)
 

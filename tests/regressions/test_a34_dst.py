@@ -1,7 +1,7 @@
 """A34: an hourly schedule skipped a run when clocks went back.
 
 The kind of fault: what a schedule does on the days on which clocks change. On both of them, in
-three zones that change by an hour or by half of one, hour by hour.
+three zones that change by an hour or by half of one, hour by hour; and what each store fires there.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +10,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+import tenure
+from tenure._runtime.report import ErrorBuffer, Reporter
+from tenure._runtime.upkeep.ticker import Ticker
 from tenure.cron import parse
+from tenure.schedules import Definition, written_definition
+from tenure.standing import NewSchedule
+from tests.regressions.ruled import Hands, ruled
+from tests.regressions.sites import Opening
 
 PACIFIC, BERLIN, LORD_HOWE = "US/Pacific", "Europe/Berlin", "Australia/Lord_Howe"
 
@@ -91,3 +98,48 @@ def test_a_daily_schedule_runs_once_on_every_day_of_the_year(expression: str, zo
     """Days of change included."""
     for number in range(365):
         assert len(runs(expression, zone, date(2026, 1, 1) + timedelta(days=number))) == 1
+
+
+QUARTER = timedelta(minutes=15)
+DAILY = ["0 * * * *", "30 1 * * *", "30 2 * * *"]
+
+
+@pytest.mark.parametrize(("day", "hours"), [(date(2026, 11, 1), 25), (date(2026, 3, 8), 23)])
+async def test_each_store_fires_each_of_them_once(
+    open_site: Opening, day: date, hours: int
+) -> None:
+    """I13: on both days, looked at every quarter of an hour, as a worker does."""
+    async with open_site() as site:
+        clocks = ZoneInfo(PACIFIC)
+        hands = Hands(datetime(day.year, day.month, day.day, tzinfo=clocks).astimezone(UTC))
+        driver = ruled(await site.driver(), hands)
+        hands.time -= QUARTER
+        await driver.put_schedules(
+            [NewSchedule(id=each, revision="r", definition=written(each)) for each in DAILY]
+        )
+        buffer = ErrorBuffer()
+        ticker = Ticker(driver, 1.0, Reporter(buffer, []), hands)
+        for _ in range(4 * hours):
+            hands.time += QUARTER
+            await ticker.turn()
+        assert buffer.take() is None
+        fired: dict[str, list[str]] = {each: [] for each in DAILY}
+        for job in (await site.queue.list(limit=100)).jobs:
+            tick = datetime.fromisoformat(job.headers["tick"]).astimezone(clocks)
+            fired[job.headers["schedule"]].append(f"{tick:%H:%M%z}")
+        assert len(fired["0 * * * *"]) == hours
+        for expression, ticks in fired.items():
+            assert sorted(ticks) == sorted(runs(expression, PACIFIC, day))
+
+
+def written(expression: str) -> bytes:
+    return written_definition(
+        Definition(
+            expression=expression,
+            zone=PACIFIC,
+            missed=tenure.Missed.SKIP,
+            name="tick",
+            queue="default",
+            payload=b"null",
+        )
+    )

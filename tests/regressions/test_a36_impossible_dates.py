@@ -5,29 +5,30 @@ when it is parsed, at once, and says why; a leap day is a date like any other.
 """
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tenure.cron import parse
 from tenure.errors import InvalidConfiguration
+from tests.regressions.sites import Opening
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("expression", "why"),
-    [
-        ("0 0 31 4 *", "must name a day that exists"),
-        ("0 0 30 2 *", "must name a day that exists"),
-        ("0 0 31 2,4,6,9,11 *", "must name a day that exists"),
-        ("0 0 30 2 */2", "must name a day that exists"),
-        ("* * */20 * 1L", "must name a day that exists"),  # the 1st or 21st as the last Monday
-        ("* * * *", "must have five fields"),
-        ("61 * * * *", "must have in its minute field 0-59"),
-        ("*/0 * * * *", "must have in its minute field 0-59"),
-    ],
-)
+WRONG = [
+    ("0 0 31 4 *", "must name a day that exists"),
+    ("0 0 30 2 *", "must name a day that exists"),
+    ("0 0 31 2,4,6,9,11 *", "must name a day that exists"),
+    ("0 0 30 2 */2", "must name a day that exists"),
+    ("* * */20 * 1L", "must name a day that exists"),  # the 1st or 21st as the last Monday
+    ("* * * *", "must have five fields"),
+    ("61 * * * *", "must have in its minute field 0-59"),
+    ("*/0 * * * *", "must have in its minute field 0-59"),
+]
+
+
+@pytest.mark.parametrize(("expression", "why"), WRONG)
 @pytest.mark.parametrize("zone", ["UTC", "US/Pacific"])
 def test_it_is_refused_at_once(expression: str, why: str, zone: str) -> None:
     """In under 100 ms of processor time, with the rule."""
@@ -49,3 +50,17 @@ def test_a_leap_day_has_the_right_next_date() -> None:
     assert leap.following(datetime(2096, 3, 1, tzinfo=UTC), NOW) == datetime(
         2104, 2, 29, tzinfo=UTC
     )
+
+
+async def test_each_store_refuses_them_when_they_are_registered(open_site: Opening) -> None:
+    """Nothing is stored; a leap day is, with its next date."""
+    async with open_site() as site:
+        for expression, why in WRONG:
+            with pytest.raises(InvalidConfiguration, match=why):
+                await site.queue.schedule("s", expression, "work")
+        assert list(await site.queue.schedules()) == []
+        schedule = await site.queue.schedule("s", "0 0 29 2 *", "work")
+        assert schedule.next is not None
+        assert (schedule.next.month, schedule.next.day) == (2, 29)
+        assert schedule.next - site.clock.now() < timedelta(days=8 * 366)
+        assert [each.id for each in await site.queue.schedules()] == ["s"]

@@ -1,15 +1,21 @@
 """A41: exponential waiting exceeds the largest date; computing it fails and the job disappears.
 
+The kind of fault: a delay that is computed and not bounded. Here each is finite and at most the
+cap, whatever the policy, and the job is in the store until its last attempt.
+
 https://github.com/procrastinate-org/procrastinate/issues/1462
 """
 
 import math
+from collections import Counter
 from datetime import datetime
 from itertools import pairwise
 
 import pytest
 
 import tenure
+from tests.regressions.sites import Opening
+from tests.regressions.standing import standing_checks
 from tests.runtime.arrange import running
 from tests.runtime.scenes import errors_of
 from tests.runtime.world import open_world
@@ -68,3 +74,32 @@ async def test_the_job_stays_in_the_store_until_its_last_attempt_and_has_failed_
             await world.advance(10 * CAP)
             assert len(starts) == policy.max_attempts == (await world.job(job)).attempt
             assert max(later - earlier for earlier, later in pairwise(starts)) < CAP + 0.01
+
+
+async def test_on_each_store_it_runs_as_often_as_it_may_and_is_there_all_the_time(
+    open_site: Opening,
+) -> None:
+    """Sixty attempts of each policy that overflows, with a cap that lets them pass quickly."""
+    attempts = 60
+    policies = {
+        "factor": tenure.RetryPolicy(max_attempts=attempts, factor=5.0, cap=0.01),
+        "huge": tenure.RetryPolicy(max_attempts=attempts, factor=1e300, cap=0.01),
+        "steps": tenure.RetryPolicy.linear(step=1e308, max_attempts=attempts, cap=0.01),
+    }
+    async with open_site() as site:
+        watched = site.worker()
+        starts = Counter[str]()
+
+        async def work(policy: str) -> None:
+            starts[policy] += 1
+            raise ValueError("no")
+
+        for name, policy in policies.items():
+            watched.register(name, work, retry=policy)
+        async with watched.running():
+            jobs = [await site.queue.dispatch(name, name) for name in policies]
+            await site.until_state("failed", *(job.id for job in jobs), seconds=60.0)
+            assert starts == dict.fromkeys(policies, attempts)
+            ids = [job.id for job in jobs]
+            told = {"JobFailed": attempts * len(policies)}
+            await standing_checks(site, watched, ids=ids, swallowed=told)

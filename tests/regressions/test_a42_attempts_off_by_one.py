@@ -1,15 +1,22 @@
 """A42: a limit of one attempt gives two runs, and zero means for ever.
 
+The kind of fault: a bound that is off by one. Here it counts starts, whatever ends them and whoever
+gives the bound, and it is at least one.
+
 https://github.com/Koed00/django-q/issues/495
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tenure
+from tests.regressions.lost import lose
+from tests.regressions.sites import Opening
+from tests.regressions.standing import standing_checks
 from tests.runtime.arrange import running
 from tests.runtime.scenes import crash, errors_of
 from tests.runtime.world import open_world
@@ -75,3 +82,34 @@ async def test_zero_and_fewer_are_refused_wherever_a_bound_is_given(bound: int) 
         worker: Any = tenure.Worker(world.queue)
         with pytest.raises(tenure.InvalidConfiguration):
             worker.register("work", print, retry=Own())
+
+
+BOUNDS = (1, 2, 3)
+TOLD = {"exception": "JobFailed", "timeout": "JobTimedOut", "crash": "JobFailed"}
+
+
+@pytest.mark.parametrize("ending", list(TOLD))
+async def test_each_store_counts_the_starts_alike(open_site: Opening, ending: str) -> None:
+    """I4: by the dispatch, whatever ends the attempts; the failed record says n."""
+    async with open_site() as site:
+        ids = [f"at-most-{bound}" for bound in BOUNDS]  # and a queue for each, to be crashed alone
+        for bound, own in zip(BOUNDS, ids, strict=True):
+            await site.queue.dispatch("work", bound, id=own, queue=own, max_attempts=bound)
+            for _ in range(bound if ending == "crash" else 0):
+                assert await lose(site, 1, own) == [own]
+        watched = site.worker(queues=ids)
+        starts = Counter[int]()
+
+        async def work(bound: int) -> None:
+            starts[bound] += 1
+            if ending == "exception":
+                raise ValueError("no")
+            await asyncio.Event().wait()
+
+        watched.register("work", work, timeout=0.2)
+        async with watched.running():
+            await site.until_state("failed", *ids)
+            assert [(await site.queue.get(job_id)).attempt for job_id in ids] == list(BOUNDS)
+            assert starts == ({} if ending == "crash" else {bound: bound for bound in BOUNDS})
+            told = {TOLD[ending]: len(BOUNDS) if ending == "crash" else sum(BOUNDS)}
+            await standing_checks(site, watched, ids=ids, swallowed=told)

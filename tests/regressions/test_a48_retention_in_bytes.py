@@ -1,5 +1,8 @@
 """A48: finished jobs are kept by count; with large payloads they fill the store, and all stops.
 
+The kind of fault: retention without a bound in bytes or time. Here completed jobs of a queue keep
+no more bytes than they may, and all that a store has of them has an end.
+
 https://github.com/twentyhq/twenty/issues/26219
 
 Days of work go by in each test: every call is given its instant.
@@ -149,6 +152,7 @@ async def test_completed_jobs_of_a_queue_keep_no_more_bytes_than_they_may(
         await driver.close()
 
 
+@pytest.mark.store("sqlite")
 async def test_a_file_stops_growing(tmp_path: Path) -> None:
     """Pages of deleted jobs are used again."""
     path = tmp_path / "jobs.db"
@@ -173,6 +177,7 @@ def bounded(folder: Path, memory: str) -> Generator[RedisServer]:
         yield server
 
 
+@pytest.mark.store("redis")
 async def test_a_server_that_was_full_takes_jobs_again_once_they_are_pruned(tmp_path: Path) -> None:
     """Nothing is deleted of the last minute, so that a burst may fill it; a prune needs no room."""
     with bounded(tmp_path, "30mb") as server:

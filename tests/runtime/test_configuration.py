@@ -34,7 +34,8 @@ def test_w01_the_options_and_their_defaults_are_those_of_the_product_page() -> N
         "lease": None,
         "drain_timeout": 25.0,
         "overdue_grace": None,
-        "queues": ("default",),
+        "queues": None,  # "default", and those that the tasks name
+        "tasks": (),
         "max_stalls": 5,
         "prefetch": 0,
         "name": None,
@@ -43,6 +44,9 @@ def test_w01_the_options_and_their_defaults_are_those_of_the_product_page() -> N
         "slots": None,
         "replacement_slots": 0,
         "retention": tenure.Retention(),
+        "process_pool": None,
+        "middleware": (),
+        "overrides": None,
     }
 
 

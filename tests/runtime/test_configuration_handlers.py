@@ -135,7 +135,7 @@ async def test_w03_run_takes_a_snapshot_of_the_handlers() -> None:
         ({"timeout": 0}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
         ({"timeout": -1}, "timeout"),
-        ({"executor": "process"}, "executor"),
+        ({"executor": "processes"}, "executor"),
         ({"retry": 3}, "retry"),
         ({"retry": tenure.RetryPolicy}, "retry"),
         ({"name": ""}, "name"),

@@ -406,3 +406,66 @@ async def test_w12_a_program_that_ends_at_once_puts_the_jobs_of_abandoned_handle
             record = await world.queue.get(job.id)
             assert (record.state, record.attempt) == ("pending", 0)
             gate.set()
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_w12_an_abandoned_handler_past_its_limit_has_timed_out(attempts: int) -> None:
+    """W11, W12: it ends with its process, for being late; so it cannot go on for ever."""
+    async with open_world() as world:
+        worker = tenure.Worker(world.queue)
+        gate = threading.Event()
+        started = threading.Event()
+
+        def stuck(payload: None) -> None:
+            started.set()
+            gate.wait(20)
+
+        policy = tenure.RetryPolicy(max_attempts=attempts)
+        worker.register("stuck", stuck, timeout=5, retry=policy)
+        job = await world.queue.dispatch("stuck")
+        async with running(world, worker) as handle:
+            await world.until(started.is_set)
+            await world.advance(6)
+            stopping = asyncio.create_task(handle.shutdown(0))
+            await world.advance(1.0)
+            await world.until(stopping.done)
+            errors_of(handle)
+            assert await handle.release_abandoned() == 1
+            record = await world.queue.get(job.id)
+            assert (record.state, record.attempt) == ("failed" if attempts == 1 else "pending", 1)
+            assert record.error is not None
+            assert record.error.kind == "timeout"
+            assert [type(error) for error in errors_of(handle)] == [tenure.JobTimedOut]
+            gate.set()
+
+
+@pytest.mark.parametrize("seconds", [1.5, 3.0])
+async def test_w12_abandoned_jobs_wait_for_a_slow_store_for_a_while(seconds: float) -> None:
+    """W12: a moment in which the disk is busy costs no lease; what stays with one is reported."""
+    async with open_world() as world:
+        worker = tenure.Worker(world.queue)
+        gate = threading.Event()
+        started = threading.Event()
+
+        @worker.handler("stuck")
+        def stuck(payload: None) -> None:
+            started.set()
+            gate.wait(20)
+
+        job = await world.queue.dispatch("stuck")
+        async with running(world, worker) as handle:
+            await world.until(started.is_set)
+            stopping = asyncio.create_task(handle.shutdown(0))
+            await world.advance(1.0)
+            await world.until(stopping.done)
+            errors_of(handle)  # that it was abandoned
+            answered = world.driver.hold_up("record")
+            putting_back = asyncio.create_task(handle.release_abandoned())
+            await world.advance(seconds)
+            answered.set()
+            assert await putting_back == 1
+            in_time = seconds < 2.0
+            assert await world.state(job) == ("pending" if in_time else "processing")
+            told = [] if in_time else [tenure.StateTransitionError]
+            assert [type(error) for error in errors_of(handle)] == told
+            gate.set()

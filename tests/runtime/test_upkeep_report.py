@@ -59,6 +59,8 @@ async def test_a_worker_is_shown_from_its_start_until_it_has_shut_down(
         assert info.started_at == started
         assert info.seen_at > started
         assert info.running == 25
+        assert info.claimed_at is not None
+        assert started <= info.claimed_at <= info.seen_at
         assert info.jobs == tuple(job.id for job in jobs[:20])  # bounded
         gates.let(*names)
         await world.advance(BUSY)

@@ -11,8 +11,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,6 +48,7 @@ class PostgresServer:
 
     def __init__(self, folder: Path, owner: Account, *, durable: bool = False) -> None:
         self.port = free_port()
+        self.environment: Mapping[str, str] = {}  # what it is started with beside ours
         self._folder = folder
         self._owner = owner
         self._settings = _SETTINGS if durable else {**_SETTINGS, **_QUICK}
@@ -99,7 +100,7 @@ class PostgresServer:
 
     def _environment(self) -> dict[str, str]:
         ours = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
-        return {**ours, "HOME": str(self._folder)}
+        return {**ours, "HOME": str(self._folder), **self.environment}
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -245,11 +246,18 @@ def _number(text: str) -> float:
 
 
 @contextmanager
-def running(*, durable: bool = False) -> Generator[PostgresServer]:
-    """A server that is ended afterwards."""
+def running(
+    *,
+    durable: bool = False,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Generator[PostgresServer]:
+    """A server that is ended afterwards, with its files in the folder, which is its account's."""
     owner = account()
-    with own_folder("pg", owner) as folder:
-        server = PostgresServer(folder, owner, durable=durable)
+    with ExitStack() as places:
+        place = folder or places.enter_context(own_folder("pg", owner))
+        server = PostgresServer(place, owner, durable=durable)
+        server.environment = environment or {}
         try:
             server.create()
             server.start()

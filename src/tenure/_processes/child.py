@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import logging
 import os
+import socket
 import sys
 from collections.abc import Awaitable
 from typing import Any
@@ -32,10 +33,13 @@ def main(
     settings: ChildSettings,
     control: End,
     report: End,
+    line: socket.socket | None,
 ) -> None:
     """Run one worker process; leaves with an `ExitStatus`."""
     orders = Orders(control)
     orders.listen()
+    if line is not None and settings.watched is not None:
+        settings.watched(line, lambda: orders.stage is not Stage.WORK)
     child = _Child(settings, orders, report)
     status = ExitStatus.FAILED
     try:
@@ -81,10 +85,14 @@ class _Child:
         if self._stopping:  # before anything was opened
             return ExitStatus.DONE
         handle = worker.run()
+        if self._settings.started is not None:
+            self._settings.started(handle)
         reading = asyncio.create_task(self._read(handle), name="tenure-errors")
         status = await self._serve(worker, handle)
         self._orders.end(status)  # and what else runs on this loop has a bound as well
         await reading
+        if self._settings.over is not None:
+            self._settings.over()
         stuck = await handle.release_abandoned()
         await worker.queue.close()
         if stuck:
@@ -193,9 +201,10 @@ class _Child:
         while not ending.done():
             self._told.clear()
             if self._orders.stage >= Stage.CANCEL:
-                await handle.shutdown(0.0)
-            else:
-                await self._until(ending)
+                break
+            await self._until(ending)
+        if not ending.done():
+            await handle.shutdown(0.0)
         await ending
 
     def _status(self, handle: WorkerHandle, *, healthy: bool) -> ExitStatus:

@@ -4,7 +4,9 @@ Starts it, tells it what to do, hears what it reports, kills it, and knows when 
 start. When that should happen the supervisor decides.
 """
 
+import math
 import signal
+import socket
 import sys
 import time
 from collections.abc import Generator
@@ -13,7 +15,16 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 
 from tenure._processes.app import App
 from tenure._processes.child import main
-from tenure._processes.terms import ChildSettings, End, Ready, Refused, Report, Stage
+from tenure._processes.terms import (
+    ChildSettings,
+    End,
+    ExitStatus,
+    Onlooker,
+    Ready,
+    Refused,
+    Report,
+    Stage,
+)
 
 __all__ = ["Place"]
 
@@ -28,12 +39,18 @@ class Place:
     """Has one process at a time. All instants are of the monotonic clock."""
 
     def __init__(
-        self, number: int, app: App, settings: ChildSettings, context: SpawnContext
+        self,
+        number: int,
+        app: App,
+        settings: ChildSettings,
+        context: SpawnContext,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self.number = number
         self._app = app
         self._settings = settings
         self._context = context
+        self._onlooker = onlooker
         self._process: SpawnProcess | None = None
         self._control: End | None = None
         self._reports: End | None = None
@@ -66,6 +83,11 @@ class Place:
         """Whether its worker has been started."""
         return self._ready_at is not None
 
+    @property
+    def asked(self) -> bool:
+        """Whether its process, also one that has ended since, was asked to stop."""
+        return self._stage is not Stage.WORK
+
     def start(self) -> None:
         """Fill it with a fresh interpreter. Raises `OSError` where the system has none to give."""
         self._ready_at, self._stage, self._drain = None, Stage.WORK, 0.0
@@ -84,9 +106,15 @@ class Place:
             reports, report = self._context.Pipe(duplex=False)
             theirs.callback(report.close)
             ours.callback(reports.close)
+            line: socket.socket | None = None
+            theirs_line: socket.socket | None = None
+            if self._onlooker is not None:
+                line, theirs_line = socket.socketpair()
+                theirs.callback(theirs_line.close)
+                ours.callback(line.close)
             process = self._context.Process(
                 target=main,
-                args=(self._app, self._settings, orders, report),
+                args=(self._app, self._settings, orders, report, theirs_line),
                 name=f"tenure-worker-{self.number}",
             )
             with _interrupts_held_back():
@@ -94,6 +122,12 @@ class Place:
             ours.pop_all()
         self._process, self._control, self._reports = process, control, reports
         self.pid = process.pid or 0
+        if self._onlooker is not None and line is not None:
+            self._onlooker.started(self.number, self.pid, line)
+
+    def leave_empty(self) -> None:
+        """Fill it no more until somebody sets another `due`."""
+        self.due = math.inf
 
     def _put_off(self) -> None:
         """Fill it later, the later the more often its processes have died quickly."""
@@ -149,7 +183,11 @@ class Place:
             return None
         code = process.exitcode
         self.hear()
-        self._put_off()
+        drained = code == 0 and self._ready_at is not None
+        if drained or (self.asked and code in (ExitStatus.DONE, ExitStatus.HANDED_BACK)):
+            self._deaths, self.due = 0, 0.0  # it did what it was asked to: no death
+        else:
+            self._put_off()
         process.join()
         process.close()
         for end in (self._control, self._reports):

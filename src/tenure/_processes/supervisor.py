@@ -13,8 +13,9 @@ from multiprocessing.connection import wait
 
 from tenure._processes.app import App
 from tenure._processes.place import Place
+from tenure._processes.renewal import Renewal
 from tenure._processes.signals import Signals
-from tenure._processes.terms import ChildSettings, End, ExitStatus, Stage
+from tenure._processes.terms import ChildSettings, End, ExitStatus, Onlooker, Stage
 
 __all__ = ["Supervisor"]
 
@@ -23,15 +24,31 @@ __all__ = ["Supervisor"]
 _LOOK = 1.0
 _TRIES = 5  # starts that fail in a row while nobody works
 
+_DRAINS = "running jobs may finish, then a fresh worker process takes over"
+_STARTS = "a fresh worker process is started"
+
 _logger = logging.getLogger("tenure.processes")
 
 
 class Supervisor:
-    """Runs once."""
+    """Runs once.
 
-    def __init__(self, app: App, processes: int, settings: ChildSettings) -> None:
+    With a `renewal` all processes are replaced at each change, and one that cannot be started is
+    no end: the next change is waited for.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        processes: int,
+        settings: ChildSettings,
+        onlooker: Onlooker | None = None,
+        renewal: Renewal | None = None,
+    ) -> None:
         context = get_context("spawn")
-        self._places = [Place(n + 1, app, settings, context) for n in range(processes)]
+        self._places = [Place(n + 1, app, settings, context, onlooker) for n in range(processes)]
+        self._onlooker = onlooker
+        self._renewal = renewal
         self._stage = Stage.WORK
         self._status = ExitStatus.DONE
         self._proven = False  # a worker has been started once, so that the app is in order
@@ -56,11 +73,16 @@ class Supervisor:
             self._hear(place)
             self._bury(place)
         if self._stage is Stage.WORK:
+            self._renew()
             self._fill()
         self._enforce()
+        if self._onlooker is not None:
+            self._onlooker.turned()
         return self._stage is Stage.WORK or any(place.filled for place in self._places)
 
     def _watched(self) -> "Iterator[End | int]":
+        if self._renewal is not None and self._stage is Stage.WORK:
+            yield self._renewal.noticed
         for place in self._places:
             yield from place.watched()
 
@@ -81,6 +103,8 @@ class Supervisor:
         _logger.info("worker processes are asked to stop", extra={"stage": stage.name.lower()})
         if stage is Stage.KILL:
             self._status = ExitStatus.INTERRUPTED
+        if self._onlooker is not None:
+            self._onlooker.asked(stage)
         for place in self._places:
             place.order(stage)
 
@@ -97,6 +121,23 @@ class Supervisor:
                 place.order(Stage.KILL)
 
     # --- starting, dying, replacing -------------------------------------------------------------
+
+    def _renew(self) -> None:
+        """After a change, let every process drain, so that a fresh one takes its place.
+
+        The change may be of what a process could not be started with: so nothing is proven.
+        """
+        changed = "" if self._renewal is None else self._renewal.take()
+        if not changed:
+            return
+        self._proven, self._failures = False, 0
+        busy = any(place.filled and place.ready for place in self._places)
+        _logger.info("%s: %s", changed, _DRAINS if busy else _STARTS)
+        for place in self._places:
+            if not place.filled:
+                place.due = 0.0
+            elif not place.asked:
+                place.order(Stage.DRAIN)
 
     def _fill(self) -> None:
         """Start what is missing.
@@ -121,6 +162,8 @@ class Supervisor:
         if not place.hear():
             return
         self._proven, self._failures = True, 0
+        if self._onlooker is not None:
+            self._onlooker.ready(place.number)
         _logger.info("worker process %d (pid %d) runs", place.number, place.pid)
 
     def _bury(self, place: Place) -> None:
@@ -128,12 +171,16 @@ class Supervisor:
         code = place.ended()
         if code is None:
             return
-        self._proven = self._proven or place.ready
+        if self._onlooker is not None:
+            self._onlooker.ended(place.number)
+        self._proven = self._proven or (place.ready and not place.asked)
         if self._stage is not Stage.WORK:
             if code and self._status is ExitStatus.DONE:
                 self._status = ExitStatus.HANDED_BACK
             if code not in (0, ExitStatus.HANDED_BACK):
                 self._say(logging.WARNING, place, f"{_how(code)} while it was to stop")
+        elif place.asked:
+            self._say(logging.INFO if code == 0 else logging.WARNING, place, _how(code))
         elif place.ready:
             self._replace(place, code)
         else:
@@ -151,6 +198,10 @@ class Supervisor:
         Where no worker has ever been started and it ended by itself, every other one would end in
         the same way; otherwise it may be of passing nature.
         """
+        if self._renewal is not None:
+            place.leave_empty()
+            self._say(logging.ERROR, place, f"waits for the next change, as it cannot start: {why}")
+            return
         self._failures += 1
         working = any(other.ready and other.filled for other in self._places)
         hopeless = (by_itself and not self._proven) or self._failures >= _TRIES

@@ -62,13 +62,15 @@ class Claimer:
         self._names = frozenset(handlers) if Capability.NAMES in can else None
         # However long the polls are: what waits here is not known to be nothing.
         self._backoff = Backoff(settings.poll_interval, _LONGEST_BACKOFF)
-        self._closed = False
+        self.closed: bool = False
         self._wanted = True
         self._flights = Flights(slots)
         self._broken: Exception | None = None
         self._not_before = 0.0
         self._empty_at: float | None = None  # when the last claim came back with nothing
-        self._claimed_at = 0.0
+        self.claimed_at: float = float("-inf")  # monotonic: when the last claim was answered
+        self.problem: str = ""  # why the last claim failed, if it did
+        self.steps: int = 0  # grows with each claim that is sent, and with each answer
         self._due = float("inf")  # monotonic; means something while it is known
         self._due_known = False
         self._rested = asyncio.Event()  # the last claim came back short
@@ -86,7 +88,7 @@ class Claimer:
     # --- what the recorder asks -----------------------------------------------------------------
 
     def request(self, riding: int) -> ClaimRequest | None:
-        if self._closed or not (self._wanted or riding):
+        if self.closed or not (self._wanted or riding):
             return None
         if self._flights and not riding:
             return None  # where nothing else is sent, one claim at a time will do
@@ -96,6 +98,7 @@ class Claimer:
         request = self._flights.lost() or self._anew(riding)
         if request is not None:
             self._wanted = False
+            self.steps += 1
             self._rested.clear()
             self._flights.begin(request, riding, now)
         return request
@@ -113,16 +116,18 @@ class Claimer:
         # What a repeat returns may be held since the first try; its lease began then.
         sent = min(sent, self._flights.answered(request))
         self._backoff.reset()
-        self._claimed_at = self._clock.monotonic()
-        self._empty_at = None if claims else self._claimed_at
+        self.claimed_at = self._clock.monotonic()
+        self.steps += 1
+        self.problem = ""
+        self._empty_at = None if claims else self.claimed_at
         self._lines.taken(claims)
         full = len(claims) >= request.limit or _filled_by_size(request, claims)
         listening = self._reporter.listening
         for claim in claims:
             if listening:
                 self._reporter.emit(JobClaimed(job=claim.job, hold=claim.hold))
-            self._judge.judge(claim, sent, self._claimed_at)
-        if full and not self._closed:
+            self._judge.judge(claim, sent, self.claimed_at)
+        if full and not self.closed:
             self.want()
         else:
             self._rested.set()
@@ -131,6 +136,8 @@ class Claimer:
     def failed(self, request: ClaimRequest, error: QueueError, *, report: bool) -> None:
         ambiguous = isinstance(error, StoreUnavailable) and error.ambiguous
         self._flights.failed(request, ambiguous=ambiguous)
+        self.steps += 1
+        self.problem = str(error)
         if report:
             self._reporter.report(error)
         self._not_before = self._clock.monotonic() + self._backoff.pause()
@@ -188,7 +195,7 @@ class Claimer:
     async def turn(self) -> float:
         """Rest after a claim that came back short, then let another one go out and come back."""
         await self._rested.wait()
-        if self._closed:
+        if self.closed:
             self._rested.clear()
             return 0.0
         await self._pause()
@@ -247,7 +254,7 @@ class Claimer:
         As with hints, the next due time is asked for before the claim that finds nothing: a job
         that falls due between the two is found by the claim, a later one is in the answer.
         """
-        end = self._claimed_at + self._settings.poll_interval
+        end = self.claimed_at + self._settings.poll_interval
         if self._can_wait and self._hint is None:
             end = min(end, self._listen_from)  # a poll of minutes is not to take their place
         if self._can_ask_due and not self._due_known:
@@ -286,7 +293,7 @@ class Claimer:
 
     def close(self) -> None:
         """Claim no more. What a claim in flight returns is put back; so are prefetched jobs."""
-        self._closed = True
+        self.closed = True
         self._rested.set()
         self._judge.close()
 

@@ -23,6 +23,7 @@ from tenure.errors import (
     JobPanicked,
     JobTimedOut,
     QueueError,
+    RuntimeUnavailable,
     SerializationError,
     UnknownKey,
 )
@@ -69,6 +70,7 @@ class Endings:
         self._clock = clock
         self._can_delay = can_delay
         self._without_key = UnhandledNames()
+        self._without_process = UnhandledNames()
         self._default_retry = RetryPolicy()
 
     def returned(self, attempt: Attempt, result: object) -> Ending:
@@ -80,9 +82,10 @@ class Endings:
             return _COMPLETED
         if isinstance(result, Snooze):
             return self._snoozed(attempt, result)
+        binding = attempt.spec.binding
         try:
             encoded = encode(
-                result,
+                result if binding is None else binding.result(result),
                 root="result",
                 limit=self._settings.result_limit,
                 codec=self._settings.codec,
@@ -101,11 +104,21 @@ class Endings:
             return self._undecodable(attempt, error)
         if isinstance(error, Cancel):
             return Ending(Cancelled(error.reason), "cancel")
+        elsewhere = attempt.elsewhere
+        if elsewhere is not None and elsewhere.error is error:
+            return self._failed(attempt, error, elsewhere.failure)
         panic = not isinstance(error, Exception | CancelledError)
-        failure = self._failure(attempt, error, "panic" if panic else "error")
+        return self._failed(
+            attempt, error, self._failure(attempt, error, "panic" if panic else "error")
+        )
+
+    def _failed(self, attempt: Attempt, error: BaseException, failure: Failure) -> Ending:
+        panic = failure.kind == "panic"
         report: QueueError = _failed(attempt, failure)
         if panic:
-            report = JobPanicked(attempt.claim.job.id, describe(error))
+            report = JobPanicked(attempt.claim.job.id, failure.message)
+        elif failure.kind == "serialization":
+            return Ending(Failed(failure), "fail", report)  # of a result, made in a process
         operation = "complete_within" if isinstance(error, NotCommitted) else None
         delay = self._retry_delay(attempt, error)
         if delay is not None:
@@ -153,6 +166,15 @@ class Endings:
             return Ending(Released("no key here", delay), "release_unhandled", report)
         failure = self._failure(attempt, told, "serialization")
         return Ending(Failed(failure, started=False), "release_unhandled", report)
+
+    def without_process(self, attempt: Attempt, why: str) -> Ending:
+        """No process can be started here: as with a name that has no handler here."""
+        delay = self._without_process.delay(attempt.claim.job.name, self._clock.monotonic())
+        if self._can_delay:
+            return Ending(Released("no process here", delay), "release_unhandled")
+        told = RuntimeUnavailable(f"no process for its handler could be started: {why}")
+        failure = self._failure(attempt, told, "no_handler")
+        return Ending(Failed(failure, started=False), "release_unhandled")
 
     def _failure(self, attempt: Attempt, error: BaseException, kind: str) -> Failure:
         now = self._clock.now()

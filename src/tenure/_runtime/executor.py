@@ -1,43 +1,42 @@
 """Runs one attempt at a time in each slot.
 
 The only place in the package that catches BaseException. Each attempt has a task of its own with a
-fresh copy of the worker's context; a plain `def` runs in a thread. What is recorded follows what
-the handler really did: one that finishes while it is being cancelled has finished. What an end
-makes of the job is in `ending.py`. It must never write to the store: outcomes go to the recorder.
+fresh copy of the worker's context; how a handler is called is in `invocation.py`. What is recorded
+follows what the handler really did: one that finishes while it is being cancelled has finished.
+What an end makes of the job is in `ending.py`. It must never write to the store: outcomes go to the
+recorder.
 """
 
 import asyncio
 import contextvars
-import inspect
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure._runtime.completer import Completer
+from tenure._runtime.deadlines import Deadlines
 from tenure._runtime.ending import Ending, Endings
 from tenure._runtime.failures import is_interrupt
 from tenure._runtime.finished import Finished
+from tenure._runtime.invocation import Invocations, RaisedInThread
 from tenure._runtime.progress import ProgressWriter
 from tenure._runtime.recorder import Recorder
 from tenure._runtime.report import Reporter
-from tenure._runtime.running_job import RunningJob
+from tenure._runtime.resources import Resources
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Attempt, Prefetched, Slots, Stop
-from tenure._runtime.threads import Threads
-from tenure.clock import Clock, Timer
+from tenure.clock import Clock
 from tenure.codec import decode
-from tenure.errors import (
-    JobOverdue,
-    LeaseLost,
-)
+from tenure.errors import LeaseLost
 from tenure.events import JobStarted, LeaseEnded
 from tenure.handlers import HandlerSpec
 from tenure.outcomes import Cancelled, Released
 from tenure.types import Claim, Hold
 
+if TYPE_CHECKING:
+    from tenure._runtime.pool.calls import ProcessCalls
+
 __all__ = ["Executor"]
 
-# How long a cancelled coroutine may take for its cleanup before it is called overdue.
-_CLEANUP = 1.0
 _LATE = "its lease had run out before its handler was called"
 
 
@@ -53,16 +52,17 @@ class Executor:
         progress: ProgressWriter,
         reporter: Reporter,
         clock: Clock,
+        resources: Resources,
         *,
         can_delay: bool,
         aborting: Callable[[], bool],
         interrupted: Callable[[BaseException], None],
+        processes: "ProcessCalls | None" = None,
     ) -> None:
         self._settings = settings
         self._slots = slots
         self._recorder = recorder
         self._completer = completer
-        self._progress = progress
         self._reporter = reporter
         self._clock = clock
         self._aborting = aborting
@@ -70,10 +70,20 @@ class Executor:
         self._loop = asyncio.get_running_loop()
         # As it was when the worker started: nothing that a handler sets leaks into the next job.
         self._context = contextvars.copy_context()
-        self._threads = Threads(self._loop, "tenure-handler")
-        self._endings = Endings(settings, reporter, clock, can_delay=can_delay)
-        self._sweep_at = float("inf")
-        self._timer: Timer | None = None
+        self._invocations = Invocations(
+            self._loop,
+            completer,
+            progress,
+            settings.surroundings.middleware,
+            resources,
+            processes,
+            aborting,
+        )
+        self.endings = Endings(settings, reporter, clock, can_delay=can_delay)
+        self._processes = processes
+        self._deadlines = Deadlines(
+            slots, reporter, clock, interrupt=self._interrupt, replaced=self._replaced
+        )
         self.kept_at = float("-inf")  # when the keeper last reached the store
         self.slot_freed: Callable[[], None] | None = None
 
@@ -85,8 +95,7 @@ class Executor:
             grace = max(timeout, self._settings.lease)
         attempt = Attempt(claim, spec, sent, started=now, timeout=timeout, grace=grace)
         self._slots.running[claim.hold] = attempt
-        if attempt.deadline < self._sweep_at:
-            self._sweep_at_latest(attempt.deadline)
+        self._deadlines.add(attempt)
         if self._reporter.listening:
             self._reporter.emit(JobStarted(job=claim.job, hold=claim.hold, attempt=claim.attempt))
         running = self._run(attempt)
@@ -98,7 +107,6 @@ class Executor:
     # --- one attempt ----------------------------------------------------------------------------
 
     async def _run(self, attempt: Attempt) -> None:
-        spec = attempt.spec
         try:
             await _FIRST_STEP
             if attempt.stop is not None:
@@ -107,24 +115,29 @@ class Executor:
                 ending = Ending(Released(_LATE), "release_late_claim")
             else:
                 payload = decode(attempt.claim.job.payload, self._settings.codec)
-                arguments = self._arguments(attempt, payload)
-                attempt.called = True
-                if spec.is_async:
-                    result = await spec.function(*arguments)
+                if self._processes is not None and attempt.spec.process is not None:
+                    ending = await self._in_process(self._processes, attempt, payload)
                 else:
-                    result = await self._call(attempt, arguments)
-                ending = self._endings.returned(attempt, result)
+                    result = await self._invocations.begin(attempt, payload)
+                    ending = self.endings.returned(attempt, result)
         except BaseException as raised:
             self._raised(attempt, raised)
             return
         self._finish(attempt, ending)
 
-    def _arguments(self, attempt: Attempt, payload: Any) -> tuple[Any, ...]:
-        if not attempt.spec.wants_job:
-            return (payload,)
-        progress = attempt.progress = self._progress.begin(attempt.claim)
-        job = attempt.job = RunningJob(attempt.claim, payload, self._completer.complete, progress)
-        return (payload, job)
+    async def _in_process(
+        self, processes: "ProcessCalls", attempt: Attempt, payload: Any
+    ) -> Ending:
+        """Its time counts once a process is free; what is put back before was not started."""
+        async with processes.place(attempt, self.endings) as without:
+            if without is not None:
+                return without
+            if self._late(attempt):
+                return Ending(Released(_LATE), "release_late_claim")
+            attempt.begin(self._clock.monotonic())
+            self._deadlines.add(attempt)
+            result = await self._invocations.begin(attempt, payload)
+            return self.endings.returned(attempt, result)
 
     def _late(self, attempt: Attempt) -> bool:
         """Whether its lease has run out before this first step, while the process was suspended.
@@ -142,41 +155,21 @@ class Executor:
         else:
             self._finish(attempt, judged)
 
-    async def _call(self, attempt: Attempt, arguments: tuple[Any, ...]) -> Any:
-        """Call a plain function in a thread, and await what it may return to be awaited."""
-        function, context = attempt.spec.function, contextvars.copy_context()
-        answer = self._threads.call(function, arguments, context)
-        attempt.in_thread = True
-        while True:
-            try:
-                result = await asyncio.shield(answer)
-                break
-            except asyncio.CancelledError:
-                # A thread cannot be interrupted: go on waiting for what it really does.
-                if self._aborting():
-                    raise
-        attempt.in_thread = False
-        if result.error is not None:
-            raise _Raised(result.error)
-        if inspect.isawaitable(result.value):
-            return await result.value
-        return result.value
-
     def _judge(self, attempt: Attempt, raised: BaseException) -> Ending | None:
         """What an exception in the attempt makes of the job; None: nothing is to be written."""
-        if isinstance(raised, _Raised):
-            return self._endings.raised(attempt, raised.error)
+        if isinstance(raised, RaisedInThread):
+            return self.endings.raised(attempt, raised.error)
         if isinstance(raised, asyncio.CancelledError):
             if attempt.in_thread:
                 return None  # its thread still runs: the job is left to its lease
             if attempt.stop is not None:
-                return self._endings.stopped(attempt, attempt.stop)
+                return self.endings.stopped(attempt, attempt.stop)
             if self._aborting():
                 return Ending(Released("worker aborted"), "release_after_shutdown")
         elif is_interrupt(raised):
             self._interrupted(raised)
             return Ending(Released("interrupted"), "release_after_shutdown")
-        return self._endings.raised(attempt, raised)
+        return self.endings.raised(attempt, raised)
 
     def _finish(self, attempt: Attempt, ending: Ending) -> None:
         seconds = self._clock.monotonic() - attempt.started
@@ -270,9 +263,8 @@ class Executor:
 
     def close(self) -> None:
         """No attempt will be started any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._threads.close()
+        self._deadlines.close()
+        self._invocations.close()
 
     def _interrupt(self, attempt: Attempt) -> None:
         """Cancel the handler, but not before what is ready in this turn of the loop has run."""
@@ -292,48 +284,11 @@ class Executor:
         if attempt.task is not None:
             attempt.task.cancel()
 
-    # --- deadlines ------------------------------------------------------------------------------
-
-    def _sweep_at_latest(self, instant: float) -> None:
-        """One timer serves all deadlines: it rings at the earliest."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._sweep_at = instant
-        delay = max(0.0, instant - self._clock.monotonic())
-        self._timer = self._clock.call_later(delay, self._sweep)
-
-    def _sweep(self) -> None:
-        self._timer = None
-        self._sweep_at = float("inf")
-        now = self._clock.monotonic()
-        following = float("inf")
-        for attempt in list(self._slots.running.values()):
-            if not attempt.overdue and attempt.check_at <= now:
-                self._overrun(attempt, now)
-            if not attempt.overdue:
-                following = min(following, attempt.check_at)
-        if following < self._sweep_at:  # unless one that has just been started is due earlier
-            self._sweep_at_latest(following)
-
-    def _overrun(self, attempt: Attempt, now: float) -> None:
-        """The deadline has passed: cancel, and tell when that does not help."""
-        first = attempt.check_at == attempt.deadline
-        if first:
-            attempt.check_at = now + _CLEANUP
-            if attempt.stop is None:
-                attempt.stop = Stop.TIMEOUT
-                self._interrupt(attempt)
-        if not first or attempt.in_thread:
-            self._slots.mark_overdue(attempt)
-            job = attempt.claim.job
-            left = self._slots.left
-            error = JobOverdue(job.id, job.name, now - attempt.started, slots_left=left)
-            self._reporter.report(error)
-            if self._slots.replaces(attempt):
-                # Its replacement takes a waiting claim, or a new one.
-                if self._slots.ready and self.slot_freed is not None:
-                    self.slot_freed()
-                self._recorder.slots_freed()
+    def _replaced(self) -> None:
+        """The replacement of an overdue attempt takes a waiting claim, or a new one."""
+        if self._slots.ready and self.slot_freed is not None:
+            self.slot_freed()
+        self._recorder.slots_freed()
 
 
 class _FirstStep:
@@ -344,11 +299,3 @@ class _FirstStep:
 
 
 _FIRST_STEP = _FirstStep()
-
-
-class _Raised(BaseException):
-    """Carries what a handler raised in its thread past the loop that awaits it."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__()
-        self.error = error

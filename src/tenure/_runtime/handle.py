@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from tenure._runtime.lifecycle import Lifecycle
+from tenure._runtime.vitals import Vitals
 from tenure.errors import QueueError
 
 __all__ = ["WorkerHandle"]
@@ -47,6 +48,10 @@ class WorkerHandle:
         """How many errors came while 256 unread ones were waiting; each was logged."""
         return self._lifecycle.buffer.dropped
 
+    def vitals(self) -> Vitals:
+        """How the worker is now: for probes and metrics. From any thread, and cheap."""
+        return self._lifecycle.vitals()
+
     @property
     def cut_short(self) -> int:
         """How many handlers still ran when the drain time of a shutdown was over.
@@ -59,9 +64,12 @@ class WorkerHandle:
     async def release_abandoned(self) -> int:
         """Put back the jobs of handlers that `shutdown` had to abandon; how many those were.
 
+        The attempt of one that is past its time limit has timed out, and is retried or not as ever.
+
         Only for a program that ends its process at once afterwards (`os._exit`), and so these
-        handlers with it: until then they run, while others may start the same jobs. Takes half a
-        second at most; a job that the store does not take back in that time is left to its lease.
+        handlers with it: until then they run, while others may start the same jobs. Takes two
+        seconds at most; a job that the store does not take back in that time is left to its lease,
+        and reported.
         """
         return await self._lifecycle.release_abandoned()
 
@@ -77,6 +85,13 @@ class WorkerHandle:
         """All errors, until the worker has stopped."""
         while (error := await self.next_error()) is not None:
             yield error
+
+    def stop_claiming(self) -> None:
+        """Take no job any more, and go on with everything else until the worker is shut down.
+
+        Running handlers finish in their own time; leases are reclaimed and schedules fired.
+        """
+        self._lifecycle.stop_claiming()
 
     async def wait(self) -> None:
         """Wait until the worker has stopped, whoever stops it."""

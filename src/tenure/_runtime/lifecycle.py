@@ -6,21 +6,25 @@ cannot be interrupted.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from tenure._runtime.abandoned import put_back
+from tenure._runtime.abandoned import settle_abandoned
+from tenure._runtime.ending import Ending
 from tenure._runtime.failures import describe
 from tenure._runtime.loop import Backoff
 from tenure._runtime.parts import Parts
 from tenure._runtime.recorder import Awaited
 from tenure._runtime.report import ErrorBuffer, Reporter
+from tenure._runtime.resources import Resources
 from tenure._runtime.settings import WorkerSettings
 from tenure._runtime.slots import Slots
+from tenure._runtime.vitals import Stillness, Vitals, claimed_at
 from tenure.beside import Lifeline
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
-from tenure.errors import QueueError, RuntimeUnavailable, StoreUnavailable
+from tenure.errors import HookFailed, QueueError, RuntimeUnavailable, StoreUnavailable
 from tenure.events import Observer
 from tenure.handlers import HandlerSpec
 from tenure.types import Hold
@@ -47,22 +51,26 @@ class Lifecycle:
         awaited: Awaited,
     ) -> None:
         self.settings = settings
-        self.buffer = ErrorBuffer()
-        self.reporter = Reporter(self.buffer, observers)
+        self.buffer: ErrorBuffer = ErrorBuffer()
+        self.reporter: Reporter = Reporter(self.buffer, observers)
+        self._resources = Resources(settings.surroundings, self.reporter)
         self._handlers = handlers
         self._open_driver = open_driver
         self._clock = clock
         self._awaited = awaited
         self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
         self._slots = Slots(settings.concurrency, settings.prefetch, settings.replacement_slots)
         self._tasks: set[asyncio.Task[None]] = set()
         self._parts: Parts | None = None
-        self._abandoned: list[Hold] = []
-        self.cut_short = 0
+        self._stillness = Stillness(clock)
+        self._abandoned: list[tuple[Hold, Ending | None]] = []
+        self.cut_short: int = 0
         self._lifeline: Lifeline | None = None
         self._changed = asyncio.Event()
         self._drain_until: float | None = None
         self._aborted = False
+        self._claims = True
         self._ending = False
         self._interrupt: BaseException | None = None
         self._main: asyncio.Task[None] | None = None
@@ -75,14 +83,32 @@ class Lifecycle:
         """Whether no loop has died three times in a row, and something can still be started."""
         return self._slots.left > 0 and (self._parts is None or self._parts.healthy)
 
+    def vitals(self) -> Vitals:
+        parts, slots, clock = self._parts, self._slots, self._clock
+        running = self.running
+        claimer = None if parts is None else parts.claimer
+        return Vitals(
+            running=running,
+            claiming=running and claimer is not None and not claimer.closed,
+            healthy=self.healthy,
+            slots=slots.capacity,
+            used=len(slots.running),
+            overdue=len(slots.overdue),
+            claimed_at=None if claimer is None else claimed_at(claimer, clock),
+            still=0.0 if claimer is None else self._stillness.seconds(claimer, slots),
+            problem="" if claimer is None else claimer.problem,
+            dropped_errors=self.buffer.dropped,
+        )
+
     async def release_abandoned(self) -> int:
         if self._parts is not None:
-            await put_back(self._parts.driver, self._abandoned, self.reporter, self._clock)
+            await settle_abandoned(self._parts.driver, self._abandoned, self.reporter, self._clock)
         return len(self._abandoned)
 
     @property
     def running(self) -> bool:
-        return not self.stopped.is_set()
+        """Whether it has not stopped; a forked child has nothing of its parent's run."""
+        return not self.stopped.is_set() and self._process == os.getpid()
 
     def start(self) -> None:
         self._main = self._spawn(self._run(), "tenure-worker")
@@ -109,6 +135,12 @@ class Lifecycle:
             # At once: what is put back now must not be claimed again here.
             self._parts.claimer.close()
         self._changed.set()
+
+    def stop_claiming(self) -> None:
+        """Claim no more, for the rest of the run; nothing else changes."""
+        self._claims = False
+        if self._parts is not None:
+            self._parts.claimer.close()
 
     async def queue_closed(self) -> None:
         """The queue is being closed under the running worker."""
@@ -156,9 +188,12 @@ class Lifecycle:
             try:
                 driver = await self._open_driver()
                 await self._tie(driver)
+                await self._resources.start()
                 if self._drain_until is None:
                     self._parts = self._build(driver)
                     self._parts.start()
+                    if not self._claims:
+                        self._parts.claimer.close()
                 return
             except StoreUnavailable as error:
                 self.reporter.report(error)
@@ -191,6 +226,7 @@ class Lifecycle:
             self._slots,
             self.reporter,
             self._clock,
+            self._resources,
             awaited=self._awaited,
             spawn=self._spawn,
             aborting=self._aborting,
@@ -280,6 +316,17 @@ class Lifecycle:
             await asyncio.wait(others, timeout=_END_BUDGET)
         if leaving is not None:
             leaving.cancel()
+        if self._resources.used:
+            await self._put_away()
+
+    async def _put_away(self) -> None:
+        """Close what handlers shared, in what is left of the drain time or at least a moment."""
+        closing = self._loop.create_task(self._resources.close(), name="tenure-stop")
+        left = _END_BUDGET if self._drain_until is None else max(_END_BUDGET, self._drain_left())
+        if not await self._clock.wait(closing, left):
+            closing.cancel()
+            await asyncio.wait([closing], timeout=_END_BUDGET)
+            self.reporter.report(HookFailed("stopping the worker's resources", "TimeoutError"))
 
     # --- tasks ----------------------------------------------------------------------------------
 

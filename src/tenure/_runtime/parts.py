@@ -5,10 +5,12 @@ What each of them does stands in its own file. When they start and end is decide
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tenure._runtime.claimer import Claimer
 from tenure._runtime.completer import Completer
+from tenure._runtime.ending import Ending
 from tenure._runtime.executor import Executor
 from tenure._runtime.judge import Judge
 from tenure._runtime.keeper import Keeper
@@ -16,17 +18,22 @@ from tenure._runtime.loop import Loop
 from tenure._runtime.progress import ProgressWriter
 from tenure._runtime.recorder import Awaited, Recorder
 from tenure._runtime.report import Reporter
+from tenure._runtime.resources import Resources
 from tenure._runtime.settings import WorkerSettings
-from tenure._runtime.slots import Slots
+from tenure._runtime.slots import Slots, Stop
 from tenure._runtime.upkeep.prune import Pruner
 from tenure._runtime.upkeep.reclaim import Reclaimer
 from tenure._runtime.upkeep.report import Presence
 from tenure._runtime.upkeep.ticker import Ticker
+from tenure._runtime.vitals import claimed_at
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver
 from tenure.errors import StateTransitionError, StoreUnavailable
 from tenure.handlers import HandlerSpec
 from tenure.types import Hold
+
+if TYPE_CHECKING:
+    from tenure._runtime.pool.calls import ProcessCalls
 
 __all__ = ["Parts"]
 
@@ -48,6 +55,7 @@ class Parts:
         slots: Slots,
         reporter: Reporter,
         clock: Clock,
+        resources: Resources,
         *,
         awaited: Awaited,
         spawn: Spawn,
@@ -63,6 +71,7 @@ class Parts:
         self._loops: list[Loop] = []
         completer = Completer(driver, settings.result_limit, settings.codec, reporter, clock, spawn)
         self._progress = ProgressWriter(driver, settings.codec, reporter, clock, spawn)
+        self._processes = self._processes_of(handlers, aborting)
         self.recorder = Recorder(driver, completer, slots, reporter, clock)
         self.executor = Executor(
             settings,
@@ -72,9 +81,11 @@ class Parts:
             self._progress,
             reporter,
             clock,
+            resources,
             can_delay={Capability.RELEASE, Capability.DELAY} <= driver.capabilities,
             aborting=aborting,
             interrupted=interrupted,
+            processes=self._processes,
         )
         judge = Judge(
             driver.capabilities,
@@ -99,10 +110,30 @@ class Parts:
         self.presence: Presence | None = None
         self._keeper: Keeper | None = None
 
+    def _processes_of(
+        self, handlers: Mapping[str, HandlerSpec], aborting: Callable[[], bool]
+    ) -> "ProcessCalls | None":
+        """For handlers that run in processes; what that takes is not loaded for others."""
+        names = [spec.process for spec in handlers.values() if spec.process is not None]
+        if not names:
+            return None
+        from tenure._runtime.pool.calls import ProcessCalls
+
+        return ProcessCalls(
+            self._settings,
+            names,
+            self._clock,
+            self._reporter.report,
+            progress=Capability.PROGRESS in self.driver.capabilities,
+            aborting=aborting,
+        )
+
     def start(self) -> None:
-        """Start every loop and the keeper's thread; the first claim goes out."""
+        """Start every loop, the keeper's thread and all processes; the first claim goes out."""
         driver, settings, slots = self.driver, self._settings, self._slots
         reporter, clock = self._reporter, self._clock
+        if self._processes is not None:
+            self._processes.start()
         self._loop("recorder", self.recorder.turn)
         if driver.overlap:
             self._loop("recorder", self.recorder.second_turn)
@@ -115,7 +146,8 @@ class Parts:
         if Capability.SCHEDULES in driver.capabilities:
             self._loop("schedules", Ticker(driver, settings.poll_interval, reporter, clock).turn)
         if Capability.PRESENCE in driver.capabilities:
-            self.presence = Presence(driver, settings, slots, reporter, clock)
+            claimed = partial(claimed_at, self.claimer, clock)
+            self.presence = Presence(driver, settings, slots, reporter, clock, claimed)
             self._loop("presence", self.presence.turn)
         if Capability.EXTEND in driver.capabilities:
             self._keeper = Keeper(
@@ -138,9 +170,10 @@ class Parts:
 
     @property
     def healthy(self) -> bool:
-        """Whether no loop has died three times in a row."""
+        """Whether no loop has died three times in a row, and processes can be started."""
         keeper = self._keeper is None or self._keeper.healthy
-        return keeper and all(loop.healthy for loop in self._loops)
+        processes = self._processes is None or self._processes.healthy
+        return keeper and processes and all(loop.healthy for loop in self._loops)
 
     async def write_rest(self) -> None:
         """Write what is left, where the loops have been cancelled, until this is."""
@@ -149,10 +182,15 @@ class Parts:
             if delay > 0:
                 await self._clock.sleep(delay)
 
-    def abandon(self) -> list[Hold]:
-        """Report what did not end in time, and leave it to its lease; the holds of handlers."""
-        holds = [attempt.claim.hold for attempt in self._slots.running.values()]
-        for hold in holds:
+    def abandon(self) -> list[tuple[Hold, Ending | None]]:
+        """Report what did not end in time, and leave it to its lease.
+
+        Of handlers, what the end of the process would make of their jobs.
+        """
+        abandoned: list[tuple[Hold, Ending | None]] = []
+        for hold, attempt in self._slots.running.items():
+            ending = self.executor.endings.stopped(attempt, attempt.stop or Stop.SHUTDOWN)
+            abandoned.append((hold, ending))
             self._left(
                 hold,
                 "release_after_shutdown",
@@ -175,7 +213,7 @@ class Parts:
                     ambiguous=True,
                 )
             )
-        return holds
+        return abandoned
 
     def _left(self, hold: Hold, operation: str, message: str) -> None:
         self._reporter.report(StateTransitionError(hold.job_id, operation, message))
@@ -186,6 +224,8 @@ class Parts:
         self.executor.abort()
         self.executor.close()
         ends: list[asyncio.Future[Any]] = []
+        if self._processes is not None:
+            ends.append(self._processes.close())
         if (hint := self.claimer.stop()) is not None:
             ends.append(hint)
         if self._keeper is not None and (ended := self._keeper.stop(patience)) is not None:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Coroutine
 from tenure._runtime.failures import describe
 from tenure._runtime.loop import Backoff
 from tenure._runtime.report import Reporter
-from tenure._runtime.text import bounded
+from tenure._runtime.text import checked_fraction, checked_text
 from tenure.clock import Clock
 from tenure.codec import opened, sealed
 from tenure.driver import Capability, Driver
 from tenure.errors import (
-    InvalidConfiguration,
     QueueError,
     SerializationError,
     StateTransitionError,
@@ -36,7 +35,6 @@ __all__ = ["JobProgress", "ProgressWriter"]
 _INTERVAL = 0.1  # seconds between two writes of one attempt
 _BACKOFF = (0.5, 10.0)
 _LINES = 100
-_LONGEST = 500  # characters of a note or a line
 
 
 class JobProgress:
@@ -57,8 +55,8 @@ class JobProgress:
     )
 
     def __init__(self, claim: Claim, writer: "ProgressWriter") -> None:
-        self.claim = claim
-        self.completing = False  # by `complete_within`, which may settle the hold at any time
+        self.claim: Claim = claim
+        self.completing: bool = False  # by `complete_within`, which may settle the hold at any time
         self.ended: asyncio.Future[None] | None = None  # there while it is being written
         self._writer = writer
         self._fraction: float | None = None
@@ -74,8 +72,8 @@ class JobProgress:
     def set(self, fraction: float, note: str | None) -> None:
         """See `RunningJob.set_progress`."""
         self._writer.check_supported()
-        number = _fraction(fraction)
-        text = None if note is None else _text("note", note)
+        number = checked_fraction(fraction)
+        text = None if note is None else checked_text("note", note)
         with self._writer.lock:
             if not self._closed:
                 self._begin()
@@ -85,7 +83,7 @@ class JobProgress:
     def log(self, text: str) -> None:
         """See `RunningJob.log`."""
         self._writer.check_supported()
-        line = LogLine(at=self._writer.clock.now(), text=_text("text", text))
+        line = LogLine(at=self._writer.clock.now(), text=checked_text("text", text))
         with self._writer.lock:
             if not self._closed:
                 self._begin().append(line)
@@ -181,7 +179,9 @@ class ProgressWriter:
         clock: Clock,
         spawn: Callable[[Coroutine[object, object, None], str], "asyncio.Task[None]"],
     ) -> None:
-        self.lock = threading.Lock()  # one for all: it is held for the time of a few assignments
+        self.lock: threading.Lock = (
+            threading.Lock()
+        )  # one for all: it is held for the time of a few assignments
         self.clock = clock
         self.codec = codec
         self.lost: Callable[[Hold], None] | None = None
@@ -290,15 +290,3 @@ def _stored(claim: Claim, codec: PayloadCodec | None) -> Progress:
         return Progress() if data is None else progress_from(opened(data, codec))
     except SerializationError:
         return Progress()  # whatever it was, this attempt has something to say
-
-
-def _fraction(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidConfiguration("fraction", value, "must be a number from 0 to 1")
-    return float(value)
-
-
-def _text(option: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidConfiguration(option, value, "must be text")
-    return bounded(value, _LONGEST)

@@ -26,7 +26,7 @@ class ErrorBuffer:
         self._errors: deque[QueueError] = deque()
         self._readers: deque[asyncio.Future[QueueError | None]] = deque()
         self._closed = False
-        self.dropped = 0
+        self.dropped: int = 0
 
     def put(self, error: QueueError) -> bool:
         """Hand the error to a waiting reader or keep it; False when it was dropped."""

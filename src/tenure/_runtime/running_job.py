@@ -29,8 +29,8 @@ class RunningJob:
         self._claim = claim
         self._completing = completing
         self._progress = progress
-        self.payload = payload
-        self.cancelled = False
+        self.payload: Any = payload
+        self.cancelled: bool = False
         self.completed: Completed | None = None  # what `complete_within` has written
 
     @property

@@ -2,7 +2,9 @@
 
 from msgspec import Struct
 
+from tenure._runtime.surroundings import Surroundings
 from tenure.payload_codec import PayloadCodec
+from tenure.process_pool import Prelude, ProcessPool
 from tenure.types import Retention
 
 __all__ = ["ServedQueue", "WorkerSettings"]
@@ -35,6 +37,9 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     result_limit: int
     codec: PayloadCodec | None
     retention: Retention | None
+    process_pool: ProcessPool | None
+    prelude: Prelude | None
+    surroundings: Surroundings
 
     @property
     def queue_names(self) -> tuple[str, ...]:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from itertools import islice
 
+from msgspec import Struct
+
 from tenure._runtime.progress import JobProgress
 from tenure._runtime.running_job import RunningJob
 from tenure.handlers import HandlerSpec
+from tenure.outcomes import Failure
 from tenure.types import Claim, Hold
 
-__all__ = ["Attempt", "Prefetched", "Slots", "Stop"]
+__all__ = ["Attempt", "Elsewhere", "Prefetched", "Slots", "Stop"]
 
 
 class Stop(Enum):
@@ -27,6 +30,13 @@ class Stop(Enum):
     CANCEL = "cancel"
 
 
+class Elsewhere(Struct, frozen=True):
+    """What a handler raised in a process: what stands for it here, the failure made of it there."""
+
+    error: BaseException
+    failure: Failure
+
+
 class Attempt:
     """One start of a handler, from its claim to its outcome. Times are monotonic seconds."""
 
@@ -35,6 +45,8 @@ class Attempt:
         "check_at",
         "claim",
         "deadline",
+        "elsewhere",
+        "grace",
         "in_thread",
         "job",
         "keep_until",
@@ -61,18 +73,27 @@ class Attempt:
         self.claim = claim
         self.spec = spec
         self.sent = sent  # when the claim was asked for: its lease is no older
-        self.started = started
         self.timeout = timeout
-        self.deadline = started + timeout
-        self.keep_until = self.deadline + grace
-        self.check_at = self.deadline
+        self.grace = grace
+        self.begin(started)
         self.called = False  # the handler was, so that whatever is raised is its own
         self.job: RunningJob | None = None  # where the handler wants it, and so its progress
         self.progress: JobProgress | None = None
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
+        self.elsewhere: Elsewhere | None = None
         self.overdue = False
         self.in_thread = False  # now, so that it cannot be interrupted
+
+    def begin(self, now: float) -> None:
+        """Its time counts from now."""
+        self.started = now
+        self.deadline = self.check_at = now + self.timeout
+        self.keep_until = self.deadline + self.grace
+
+    def wait(self) -> None:
+        """It has its slot and waits for a process: its hold is kept, and no time counts."""
+        self.deadline = self.check_at = self.keep_until = float("inf")
 
 
 class Prefetched:
@@ -115,6 +136,11 @@ class Slots:
     def may_start(self) -> bool:
         """Whether one more handler may run now; outcomes on their way still count."""
         return len(self.running) < self._capacity
+
+    @property
+    def capacity(self) -> int:
+        """How many handlers may run at once now."""
+        return self._capacity
 
     @property
     def left(self) -> int:

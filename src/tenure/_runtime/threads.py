@@ -53,6 +53,11 @@ class Threads:
         self._calls.put((function, arguments, context, answer))
         return answer
 
+    @property
+    def any(self) -> bool:
+        """Whether a thread was ever started."""
+        return self._threads > 0
+
     def close(self) -> None:
         """Let each thread end when it is idle; one that is stuck in a call ends after it."""
         for _ in range(self._threads):

@@ -48,8 +48,16 @@ def connect(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[
 
 
 def migrating(url: str, options: Mapping[str, object], clock: Clock) -> Callable[[], Driver]:
-    """As `connect`, for drivers that upgrade an older store when they open."""
-    return connect(url, {**options, "migrate": True}, clock)
+    """As `connect`, for drivers that upgrade an older store when they open.
+
+    That the URL says `migrate`, in whatever sense, is for the programs that open it otherwise.
+    """
+    _check_text(url)
+    address, mark, query = url.partition("?")
+    kept = [item for item in query.split("&") if item.partition("=")[0] != "migrate"]
+    return connect(
+        f"{address}{mark if kept else ''}{'&'.join(kept)}", {**options, "migrate": True}, clock
+    )
 
 
 _Query = Mapping[str, str]
@@ -64,7 +72,7 @@ def _memory(
     if parts.netloc or parts.path:
         raise InvalidConfiguration(
             "url",
-            _without_secrets(parts.geturl()),
+            _shown(parts),
             "must be just 'memory://': each has its own store",
         )
     return _builder(MemoryDriver, (), _never_upgraded({**query, **options}), clock)
@@ -79,7 +87,7 @@ def _sqlite(
     if parts.netloc or len(path) < 2:
         raise InvalidConfiguration(
             "url",
-            _without_secrets(parts.geturl()),
+            _shown(parts),
             "must be 'sqlite:///relative.db' or 'sqlite:////absolute.db'",
         )
     return _builder(SqliteDriver, (path[1:],), {**query, **options}, clock)
@@ -92,7 +100,7 @@ def _redis(
         from tenure.drivers.redis import RedisDriver
 
     address = urlunsplit(parts._replace(query=""))
-    return _builder(RedisDriver, (address,), _never_upgraded({**query, **options}), clock)
+    return _builder(RedisDriver, (address,), {**query, **options}, clock)
 
 
 def _postgres(
@@ -136,7 +144,7 @@ def _extra(name: str, parts: SplitResult) -> Generator[None]:
             raise
         raise InvalidConfiguration(
             "url",
-            _without_secrets(parts.geturl()),
+            _shown(parts),
             f"needs the package {package}, which is not installed: pip install 'tenure[{name}]'",
         ) from error
 
@@ -153,6 +161,11 @@ def _without_secrets(url: str) -> str:
     scheme, sep, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{sep}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+
+
+def _shown(parts: SplitResult) -> str:
+    """The same of its parts, as it was written: `geturl` drops slashes behind an empty host."""
+    return _without_secrets(f"{parts.scheme}://{parts.netloc}{parts.path}")
 
 
 def _options_of(driver: Callable[..., Driver]) -> list[str]:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from tenure.clock import Clock, Timer
 
-__all__ = ["ManualClock"]
+__all__ = ["ManualClock", "real_moment"]
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 # The event loop is at rest when nothing was ready for three turns in a row (a turn asks once what
@@ -122,6 +122,14 @@ class ManualClock(Clock):
         self._pass(end)
         await self.settle()
 
+    async def step(self) -> bool:
+        """Go to the instant of the next timer, whenever that is; False where there is none."""
+        with self._lock:
+            waiting = [timer.at for timer in self._timers if not timer.cancelled]
+        if waiting:
+            await self.advance(min(waiting) - self._elapsed)
+        return bool(waiting)
+
     async def settle(self) -> None:
         """Wait until the event loop, and what the barriers stand for, have nothing more to do."""
         before: list[object] | None = None
@@ -157,6 +165,11 @@ class ManualClock(Clock):
     def _pass(self, instant: float) -> None:
         """Go to an instant exactly: adding up what lies between would gather rounding errors."""
         self._elapsed = max(self._elapsed, instant)
+
+
+async def real_moment() -> None:
+    """Let a millisecond of real time pass, for what other threads and the real world do."""
+    await asyncio.sleep(0.001)
 
 
 async def _quiet() -> None:

@@ -13,6 +13,7 @@ import pytest
 import tenure
 from tenure.clock import SystemClock
 from tenure.drivers.postgres import PostgresDriver
+from tenure.drivers.postgres import schema as schemas
 from tenure.drivers.postgres.statements import Statements
 from tenure.errors import InvalidConfiguration, SchemaMismatch, StoreError, StoreUnavailable
 from tests.drivers.postgres_extras.support import (
@@ -134,6 +135,7 @@ async def test_an_older_schema_is_refused_with_the_remedy_and_left_alone(
     async with opened(postgres_server.url, schema):
         pass
     newer(monkeypatch, ADDED)
+    monkeypatch.setattr(schemas, "OLDEST", 2)
     with pytest.raises(SchemaMismatch) as caught:
         await made(postgres_server.url, schema).open()
     assert str(caught.value) == (

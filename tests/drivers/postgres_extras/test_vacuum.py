@@ -55,6 +55,22 @@ async def churn(server: PostgresServer, schema: str) -> None:
     await until(lambda: updated() >= before + MANY)
 
 
+async def alone(server: PostgresServer) -> None:
+    """Wait until no transaction is open: what died under one is kept, though it is nobody's here.
+
+    It may be of a program that an earlier test has killed, or the server's own look at a table.
+    """
+
+    def others() -> int:
+        ((count,),) = server.ask(
+            "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"
+        )
+        return int(count)
+
+    await until(lambda: others() == 0)
+
+
 def vacuums(server: PostgresServer, schema: str) -> int:
     ((count,),) = server.ask(f"SELECT pg_stat_get_vacuum_count('{schema}.jobs'::regclass)")
     return int(count)
@@ -114,6 +130,7 @@ async def test_it_rests_after_a_vacuum_and_looks_no_more_than_once_at_a_time(
 ) -> None:
     schema = await store(postgres_server)
     await churn(postgres_server, schema)
+    await alone(postgres_server)
     async with upkeep(postgres_server.url, schema) as one:
         for _ in range(3):
             one[0].wrote(LOAD)
@@ -128,6 +145,7 @@ async def test_who_comes_after_a_vacuum_leaves_it(postgres_server: PostgresServe
     """Two that look at the same moment may both do it, one after the other, which does no harm."""
     schema = await store(postgres_server)
     await churn(postgres_server, schema)
+    await alone(postgres_server)
     url = postgres_server.url
     async with upkeep(url, schema) as one, upkeep(url, schema) as two, upkeep(url, schema) as three:
         found = [await turn(one), *await asyncio.gather(turn(two), turn(three))]
@@ -150,6 +168,7 @@ async def test_dead_rows_that_an_open_transaction_needs_are_stuck_until_it_ends(
             one[0].wrote(1)  # however little is written, it looks whether that is over
             await until(lambda: one[1] == [True, True])
             client.execute("ROLLBACK")
+        await alone(postgres_server)
         assert await turn(one) is False
 
 

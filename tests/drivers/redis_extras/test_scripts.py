@@ -16,6 +16,7 @@ from redis.crc import key_slot
 from tenure.drivers.redis import scripts
 from tenure.errors import StoreError
 from tenure.outcomes import Completed
+from tenure.presence import WorkerInfo
 from tenure.standing import NewSchedule, Tick
 from tenure.states import State
 from tenure.types import (
@@ -26,7 +27,6 @@ from tenure.types import (
     NewJob,
     QueueLimit,
     Retention,
-    WorkerInfo,
 )
 from tests.drivers.redis_extras.support import OUTCOMES, claim, jobs, opened, request, step
 from tests.servers.redis import RedisServer

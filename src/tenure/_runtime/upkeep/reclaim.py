@@ -4,6 +4,7 @@ It leaves alone what runs here: after an outage this worker's own leases look ru
 keeper has extended them. So do those of what has ended here and waits to be written. When the
 store's clock has jumped, a lease that looks run out may be a living worker's: then only holds are
 reclaimed that this worker itself has seen unextended for their whole lease, by its monotonic clock.
+The same goes, whenever it is met, for a lease that ends later than its length from now.
 
 Where the store can see that the process of a worker has ended, it is asked every second or two
 to let that worker's leases end; all else takes its usual way, just earlier.
@@ -90,7 +91,7 @@ class Reclaimer:
         try:
             found = await self._driver.expired(_BATCH)
             self._notice_jump(found)
-            holds = self._unextended(found) if self._wary() else [e.hold for e in found.holds]
+            holds = self._reclaimable(found)
             own = set(self._slots.holds(self._clock.monotonic()))
             own.update(item.claim.hold for item in self._recorder.unanswered)
             holds = [hold for hold in holds if hold not in own]
@@ -121,11 +122,18 @@ class Reclaimer:
             self._wary_until = None
         return self._wary_until is not None
 
-    def _unextended(self, found: Expired) -> Sequence[Hold]:
+    def _reclaimable(self, found: Expired) -> list[Hold]:
+        """Those of which the clock can be trusted, or that have been watched for long enough."""
+        wary = self._wary()
+        watched = [entry for entry in found.holds if wary or entry.until > found.now]
+        trusted = [entry.hold for entry in found.holds if not wary and entry.until <= found.now]
+        return trusted + self._unextended(watched)
+
+    def _unextended(self, found: Sequence[ExpiredHold]) -> list[Hold]:
         """The holds that have stood unextended here for their whole lease."""
         now = self._clock.monotonic()
         before, self._seen = self._seen, {}
-        for entry in found.holds:
+        for entry in found:
             known, since = before.get(entry.hold, (entry, now))
             self._seen[entry.hold] = (entry, since if known.until == entry.until else now)
         return [hold for hold, (entry, since) in self._seen.items() if now - since >= entry.lease]

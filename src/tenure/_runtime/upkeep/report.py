@@ -9,6 +9,8 @@ import asyncio
 import os
 import platform
 import socket
+from collections.abc import Callable
+from datetime import datetime
 from itertools import islice
 from random import random
 
@@ -18,7 +20,7 @@ from tenure._runtime.slots import Slots
 from tenure.clock import Clock
 from tenure.driver import Driver
 from tenure.errors import QueueError
-from tenure.types import WorkerInfo
+from tenure.presence import WorkerInfo
 from tenure.version import VERSION
 
 __all__ = ["Presence"]
@@ -39,12 +41,14 @@ class Presence:
         slots: Slots,
         reporter: Reporter,
         clock: Clock,
+        claimed_at: Callable[[], datetime | None],
     ) -> None:
         self._driver = driver
         self._settings = settings
         self._slots = slots
         self._reporter = reporter
         self._clock = clock
+        self._claimed_at = claimed_at
         self._started_at = clock.now()
         self._host = socket.gethostname()
         self._one = asyncio.Lock()  # so that the last report is the last to arrive
@@ -97,4 +101,5 @@ class Presence:
             jobs=tuple([hold.job_id for hold in islice(running, _MOST_JOBS)]),
             version=VERSION,
             python=platform.python_version(),
+            claimed_at=self._claimed_at(),
         )

@@ -1,30 +1,36 @@
 """The memory driver: the shortest correct reading of the contract, and the reference for others.
 
 Everything is in this process and gone with it. It must never do what a store with a disk could not.
-Here are the parts that look, keep schedules and limits, and tell of workers; `job_store.py` and
-`control.py` have the rest. Its lifelines only play: a process that ends takes the store with it.
+Here are the parts that look, keep schedules and limits, and tell of workers; `job_store.py`,
+`control.py` and `moving.py` have the rest. Its lifelines only play: a process that ends takes the
+store with it.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import ClassVar
 
 from tenure.beside import Lifeline
 from tenure.driver import Capability
-from tenure.drivers.memory.control import Control
+from tenure.drivers.memory.moving import Moving
 from tenure.drivers.memory.records import count, matches
 from tenure.errors import InvalidConfiguration
 from tenure.history import PastAttempt
+from tenure.presence import WorkerInfo
 from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
-from tenure.types import Counts, Hold, Job, JobFilter, Kept, Page, WorkerInfo
+from tenure.types import Counts, Hold, Job, JobFilter, Kept, Page
 
 __all__ = ["MemoryDriver"]
 
 
-class MemoryDriver(Control):
+class MemoryDriver(Moving):
     """A store in memory, each instance its own. All of the contract but name filters."""
 
-    capabilities = frozenset(Capability) - {Capability.NAMES, Capability.WITHIN}
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {
+        Capability.NAMES,
+        Capability.WITHIN,
+    }
 
     async def open(self) -> None:
         """Nothing to open: the store is there from the constructor on."""
@@ -40,7 +46,7 @@ class MemoryDriver(Control):
             return record.job if record else None
 
     async def list(self, which: JobFilter, cursor: str | None, limit: int) -> Page[bytes]:
-        if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
+        if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
             raise InvalidConfiguration("cursor", cursor, "must be one that this store gave")
         with self._lock:
             before = self._arrivals + 1 if cursor is None else int(cursor)

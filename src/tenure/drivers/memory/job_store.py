@@ -17,6 +17,7 @@ from tenure.drivers.memory.schedule_book import ScheduleBook
 from tenure.drivers.memory.unique_keys import UniqueKeys
 from tenure.history import tried
 from tenure.outcomes import Completed, Failed, Retried, outcome_digest, settle
+from tenure.presence import WorkerInfo
 from tenure.states import TERMINAL, State
 from tenure.types import (
     Claim,
@@ -30,7 +31,6 @@ from tenure.types import (
     NewJob,
     QueueLimit,
     Recorded,
-    WorkerInfo,
     content_digest,
 )
 
@@ -52,7 +52,7 @@ class JobStore(Driver):
         self._workers: dict[str, tuple[WorkerInfo, datetime]] = {}
         self._gone_workers: set[str] = set()  # those whose lifeline is cut
         self._hints = Hints(self._clock)
-        self._arrivals = 0
+        self._arrivals: int = 0
 
     # --- the job store --------------------------------------------------------------------------
 
@@ -75,13 +75,17 @@ class JobStore(Driver):
 
     def _known(self, job: NewJob, now: datetime) -> Enqueued | None:
         """The answer for an id that is stored, or was deleted a moment ago."""
-        if job.id in self._records:
-            content = self._records[job.id].content
-        else:
-            content, until = self._gone.get(job.id, (b"", now))
-            if until <= now:
-                return None
+        content = self._content(job.id, now)
+        if content is None:
+            return None
         return Enqueued.CREATED if content == content_digest(job) else Enqueued.DUPLICATE
+
+    def _content(self, job_id: str, now: datetime) -> bytes | None:
+        """The content by which an id is known; None where it is not."""
+        if job_id in self._records:
+            return self._records[job_id].content
+        content, until = self._gone.get(job_id, (b"", now))
+        return content if until > now else None
 
     def _held(self, job: NewJob, now: datetime) -> Held | None:
         holder = None if job.unique is None else self._keys.holder(job.unique.key, now)
@@ -249,15 +253,20 @@ class JobStore(Driver):
         with self._lock:
             holds = tuple(
                 ExpiredHold(hold=hold, until=until, lease=record.lease)
-                for until, hold, record in self._run_out(now)[:limit]
+                for until, hold, record in self._run_out(now, ahead=True)[:limit]
             )
             return Expired(now=now, holds=holds)
 
-    def _run_out(self, now: datetime) -> list[tuple[datetime, Hold, Record]]:
+    def _run_out(
+        self, now: datetime, *, ahead: bool = False
+    ) -> list[tuple[datetime, Hold, Record]]:
+        """With `ahead` also those of which only a clock that was set back shows the end."""
         found = [
             (record.until, record.hold, record)
             for record in self._records.values()
-            if record.hold is not None and record.until is not None and record.until <= now
+            if record.hold is not None and record.until is not None
+            if record.until <= now
+            or (ahead and record.until > now + timedelta(seconds=record.lease))
         ]
         return sorted(found, key=lambda entry: (entry[0], entry[2].arrival))
 
@@ -273,7 +282,7 @@ class JobStore(Driver):
         with self._lock:
             found = [
                 (hold, record)
-                for _, hold, record in self._run_out(now)
+                for _, hold, record in self._run_out(now, ahead=only is not None)
                 if only is None or hold in only
             ][:limit]
             for hold, record in found:
@@ -304,6 +313,17 @@ class JobStore(Driver):
                 and record.job.queue not in self._paused
             ]
             return min((time for time in times if time is not None and time > now), default=None)
+
+    async def oldest_due(
+        self, queues: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[datetime | None]:
+        now = now or self._clock.now()
+        with self._lock:
+            waiting = [r.job for r in self._records.values() if r.job.state is State.PENDING]
+            return [
+                min((j.run_at for j in waiting if j.queue == q and j.run_at <= now), default=None)
+                for q in queues
+            ]
 
     def _claimable_at(self, record: Record, now: datetime) -> datetime | None:
         """When a claim may take the waiting job; None where only an end of a hold helps."""

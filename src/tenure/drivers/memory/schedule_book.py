@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from tenure.moved import Restored
 from tenure.standing import Fired, NewSchedule, ScheduleRecord, Tick
 
 __all__ = ["ScheduleBook"]
@@ -28,6 +29,17 @@ class ScheduleBook:
             last=now,
             paused=known is not None and known.paused,
         )
+
+    def judged(self, record: ScheduleRecord) -> Restored:
+        """Whether a schedule that comes from another store can be taken in."""
+        known = self._schedules.get(record.id)
+        if known is None:
+            return Restored.STORED
+        same = known.definition == record.definition
+        return Restored.KNOWN if same else Restored.DUPLICATE
+
+    def restore(self, record: ScheduleRecord) -> None:
+        self._schedules[record.id] = record
 
     def drop(self, schedule_id: str) -> bool:
         return self._schedules.pop(schedule_id, None) is not None

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from tenure.moved import KeyHold
 from tenure.types import Job, UniqueKey
 
 __all__ = ["UniqueKeys"]
@@ -31,7 +32,17 @@ class UniqueKeys:
     def take(self, job_id: str, unique: UniqueKey, now: datetime) -> None:
         """Let the job hold the key from now on, in the place of whoever did."""
         until = None if unique.period is None else now + timedelta(seconds=unique.period)
+        self.put(job_id, unique, until)
+
+    def put(self, job_id: str, unique: UniqueKey, until: datetime | None) -> None:
+        """The same with an end that is given; None: as long as the job keeps it."""
         self._held[unique.key] = _Held(job_id, until, unique.mode == "throttle")
+
+    def hold_of(self, job_id: str, key: str, now: datetime) -> KeyHold | None:
+        """The hold of this job on the key; None where it has none."""
+        if self.holder(key, now) != job_id:
+            return None
+        return KeyHold(until=self._held[key].until)
 
     def free(self, job: Job[bytes]) -> None:
         """The job has ended, or started where that is the end of its hold."""

@@ -3,14 +3,14 @@
 Pure. What cannot be read back raises here; `rows.py` decides what stands in for it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from tenure.history import Tried
 from tenure.outcomes import Failure
+from tenure.presence import WorkerInfo
 from tenure.states import State
-from tenure.types import WorkerInfo
 
 __all__ = [
     "NUMBERS",
@@ -42,10 +42,10 @@ _tried = msgspec.json.Decoder(Tried)
 _headers = msgspec.json.Decoder(dict[str, str])
 _workers = msgspec.json.Decoder(WorkerInfo)
 
-read_failure = _failures.decode
-read_headers = _headers.decode
-read_tried = _tried.decode
-read_worker = _workers.decode
+read_failure: Callable[[bytes | str], Failure] = _failures.decode
+read_headers: Callable[[bytes | str], dict[str, str]] = _headers.decode
+read_tried: Callable[[bytes | str], Tried] = _tried.decode
+read_worker: Callable[[bytes | str], WorkerInfo] = _workers.decode
 
 
 def text_of(value: object) -> str:

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from tenure.drivers.postgres.encoding import NUMBERS
 from tenure.drivers.postgres.pool import Runner
-from tenure.drivers.postgres.rows import read_job, read_past
+from tenure.drivers.postgres.rows import nearest, read_job, read_past
 from tenure.errors import InvalidConfiguration
 from tenure.history import PastAttempt
 from tenure.states import State
 from tenure.types import Counts, Job, JobFilter, Page
 
-__all__ = ["claimable", "counts", "get", "history", "list_jobs", "next_due"]
+__all__ = ["claimable", "counts", "get", "history", "list_jobs", "next_due", "oldest_due"]
 
 _EXAMINED = 20_000
 _EXACT = 100_000
@@ -68,8 +68,16 @@ async def history(runner: Runner, job_id: str) -> list[PastAttempt]:
 async def next_due(runner: Runner, queues: Sequence[str], now: datetime | None) -> datetime | None:
     """See `Driver.next_due`."""
     rows = await runner.fetch("next_due", list(queues), now)
-    due: datetime | None = rows[0][0]
-    return due
+    due: bytes | None = rows[0][0]
+    return None if due is None else nearest(due)
+
+
+async def oldest_due(
+    runner: Runner, queues: Sequence[str], now: datetime | None
+) -> list[datetime | None]:
+    """See `Driver.oldest_due`."""
+    rows = await runner.fetch("oldest_due", list(queues), now)
+    return [None if due is None else nearest(due) for (due,) in rows]
 
 
 async def claimable(runner: Runner, queues: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tenure.drivers.postgres.pool import Runner
+from tenure.drivers.postgres.rows import nearest
 from tenure.types import Expired, ExpiredHold, Hold, Kept
 
 __all__ = ["expired", "extend", "reclaim"]
@@ -32,7 +33,7 @@ async def expired(runner: Runner, limit: int, now: datetime | None) -> Expired:
     """See `Driver.expired`."""
     rows = await runner.fetch("expired", limit, now)
     holds = tuple(
-        ExpiredHold(hold=Hold(job_id, serial, token), until=until, lease=lease)
+        ExpiredHold(hold=Hold(job_id, serial, token), until=nearest(until), lease=lease)
         for _, job_id, serial, token, until, lease in rows
         if job_id is not None
     )

@@ -4,7 +4,7 @@ import msgspec
 
 from tenure.drivers.postgres.encoding import read_worker, text_of
 from tenure.drivers.postgres.pool import Runner
-from tenure.types import WorkerInfo
+from tenure.presence import WorkerInfo
 
 __all__ = ["report", "workers"]
 

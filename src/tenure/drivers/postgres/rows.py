@@ -22,7 +22,17 @@ from tenure.outcomes import Failure
 from tenure.states import State
 from tenure.types import Claim, Hold, Job, UniqueKey
 
-__all__ = ["Row", "read_claims", "read_job", "read_past", "read_places"]
+__all__ = [
+    "Row",
+    "UNREADABLE",
+    "nearest",
+    "read_claims",
+    "read_how",
+    "read_job",
+    "read_past",
+    "read_places",
+    "read_whole",
+]
 
 T = TypeVar("T")
 
@@ -42,7 +52,7 @@ _STATES = dict(enumerate(STATES))
 _PROCESSING = STATES.index(State.PROCESSING)
 _ZERO = datetime(2000, 1, 1, tzinfo=UTC)  # from which the server counts
 _UNKNOWN = Tried(outcome="unknown", kind="damaged", message="")
-_UNREADABLE = (ValueError, IndexError, TypeError, OverflowError, msgspec.MsgspecError)
+UNREADABLE = (ValueError, IndexError, TypeError, OverflowError, msgspec.MsgspecError)
 _microseconds = Struct(">q").unpack
 _QUEUE, _PRIORITY, _RUN_AT, _SEQ, _LEASE = range(5)
 
@@ -54,6 +64,16 @@ class _Times(dict[bytes, datetime]):
         time = _ZERO + timedelta(0, *divmod(_microseconds(sent)[0], 1_000_000))
         self[sent] = time
         return time
+
+
+def nearest(sent: bytes) -> datetime:
+    """A time by its eight bytes; the first or the last that there is for what lies beyond it."""
+    try:
+        return _Times()[sent]
+    except OverflowError:
+        ends = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        instant: int = _microseconds(sent)[0]
+        return ends[instant > 0]
 
 
 def read_claims(rows: Sequence[Row], token: str, queues: Sequence[str]) -> list[Claim]:
@@ -94,23 +114,33 @@ def read_job(row: Row) -> Job[bytes]:
     return _read_job(row, _Times())[0]
 
 
+def read_whole(row: Row) -> ReadJob:
+    """The same, and what of it could not be read (None: all was well)."""
+    return _read_job(row, _Times())
+
+
 def read_past(row: Row) -> PastAttempt:
     """The attempt that a row of a history shows, with a stand-in for how it ended."""
     attempt, serial, started_at, ended_at, worker, text = row
-    try:
-        how = read_tried(text)
-    except _UNREADABLE:
-        how = _UNKNOWN
+    how = read_how(text)
     return PastAttempt(
         attempt=attempt,
         serial=serial,
         outcome=how.outcome,
-        started_at=started_at,
-        ended_at=ended_at,
+        started_at=nearest(started_at),
+        ended_at=nearest(ended_at),
         worker=worker or "",
         kind=how.kind,
         message=how.message,
     )
+
+
+def read_how(text: str) -> Tried:
+    """How an attempt ended, with a stand-in for a text that cannot be read."""
+    try:
+        return read_tried(text)
+    except UNREADABLE:
+        return _UNKNOWN
 
 
 def _read_job(row: Row, times: _Times) -> ReadJob:
@@ -188,7 +218,7 @@ def _read(wrong: list[str], field: str, value: Any, decode: Callable[[Any], T], 
     """The value, or the stand-in for one that cannot be read; `wrong` then tells of it."""
     try:
         return decode(value)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         wrong.append(f"{field}: {error}")
         return stand_in
 

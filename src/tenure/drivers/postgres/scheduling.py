@@ -5,6 +5,7 @@ from datetime import datetime
 
 from tenure.drivers.postgres import enqueue
 from tenure.drivers.postgres.pool import Runner
+from tenure.drivers.postgres.rows import nearest
 from tenure.errors import StoreUnavailable
 from tenure.standing import Fired, NewSchedule, ScheduleRecord, Schedules, Tick
 from tenure.types import NewJob
@@ -45,8 +46,8 @@ async def look(runner: Runner, now: datetime | None) -> Schedules:
             id=id,
             revision=revision,
             definition=definition,
-            created_at=created_at,
-            last=last,
+            created_at=nearest(created_at),
+            last=nearest(last),
             paused=paused,
         )
         for _, id, revision, definition, created_at, last, paused in rows

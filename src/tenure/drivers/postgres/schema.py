@@ -1,22 +1,28 @@
 """Makes the schema where there is none, or brings it up to date, one process at a time.
 
-Never touches anything outside the schema, and never a schema that is newer than this code. To make
-it is one transaction, so that it works through a pooler too; to upgrade it needs the server itself,
-since an index is built without stopping anybody, which no transaction can do.
+Never touches anything outside the schema, and never a schema that is newer than this code. A little
+older one is worked with as it is, unless it is to be upgraded.
+
+To make it is one transaction, so that it works through a pooler too; to upgrade it needs the server
+itself, since an index is built without stopping anybody, which no transaction can do.
 
 Whoever finds the lock taken asks again instead of waiting for it: an index that is built
 concurrently waits for every transaction that is open, and one that waits for the lock of the
 builder would be among them.
 """
 
+import logging
+
 from tenure.clock import Clock
 from tenure.drivers.postgres.client import Connection, Refusal
 from tenure.drivers.postgres.options import Options
 from tenure.drivers.postgres.rows import Row
-from tenure.drivers.postgres.statements import Statements, quoted
+from tenure.drivers.postgres.statements import OLDEST, Statements, quoted
 from tenure.errors import SchemaMismatch, StoreUnavailable
 
-__all__ = ["prepare"]
+__all__ = ["judge", "prepare"]
+
+_logger = logging.getLogger("tenure.postgres")
 
 _TIMEOUT = 60.0  # seconds for one of these statements
 _PATIENCE = 60.0  # seconds for others to finish
@@ -28,7 +34,8 @@ async def prepare(
 ) -> None:
     """Bring the schema to the version of this code.
 
-    A schema without our tables gets them in any case; `migrate` allows to change existing ones.
+    A schema without our tables gets them in any case; `migrate` allows to change existing ones, and
+    without it those since `OLDEST` stay as they are.
     Raises `SchemaMismatch` or another `StoreError`.
     """
     work = _Preparation(connection, options, statements)
@@ -64,8 +71,16 @@ class _Preparation:
         found = await self._version()
         if found is None:
             return await self._make()
-        self._judge(found)
-        return found == self._expected or await self._upgrade()
+        judge(found, self._expected, migrate=self._options.migrate)
+        if found == self._expected or not self._options.migrate:
+            if found < self._expected:
+                _logger.warning(
+                    "the store has schema version %d, older than this tenure's, and works; run "
+                    "`tenure schema migrate` when all programs have been upgraded",
+                    found,
+                )
+            return True
+        return await self._upgrade()
 
     async def _version(self) -> int | None:
         """The version of our tables; None where there are none."""
@@ -127,18 +142,20 @@ class _Preparation:
         await script(f"DELETE FROM {table}; INSERT INTO {table} (version) VALUES ({version})")
         await script("COMMIT")
 
-    def _judge(self, found: int) -> None:
-        if found > self._expected:
-            raise SchemaMismatch(
-                found=found, expected=self._expected, remedy="upgrade tenure in this environment"
-            )
-        if found < self._expected and not self._options.migrate:
-            raise SchemaMismatch(
-                found=found,
-                expected=self._expected,
-                remedy="run `await tenure.migrate(url)`, or open it once with migrate=True, when "
-                "no older tenure uses it any more",
-            )
-
     async def _fetch(self, statement: str, *arguments: object) -> list[Row]:
         return await self._connection.fetch(self._statements.text(statement), arguments, _TIMEOUT)
+
+
+def judge(found: int, expected: int, *, migrate: bool) -> None:
+    """Raises `SchemaMismatch` for a version that is newer, or is too old and not to be upgraded."""
+    if found > expected:
+        raise SchemaMismatch(
+            found=found, expected=expected, remedy="upgrade tenure in this environment"
+        )
+    if found < OLDEST and not migrate:
+        raise SchemaMismatch(
+            found=found,
+            expected=expected,
+            remedy="run `await tenure.migrate(url)`, or open it once with migrate=True, when "
+            "no older tenure uses it any more",
+        )

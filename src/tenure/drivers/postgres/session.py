@@ -8,6 +8,7 @@ import logging
 import os
 import random
 from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -29,7 +30,7 @@ from tenure.drivers.postgres.wake import Wakes
 from tenure.errors import InvalidConfiguration, StoreError
 from tenure.types import Enqueued, Held, NewJob
 
-__all__ = ["Session", "open_session"]
+__all__ = ["Session", "is_pooled", "open_session"]
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ async def open_session(options: Options, statements: Statements, clock: Clock) -
     """Make sure of the schema, look at what is in between, and be ready for calls."""
     connection = await connect(options.address, clock, prepare=False)
     try:
-        pooled = await _pooled(connection, options)
+        pooled = await is_pooled(connection, options)
         if pooled and options.migrate:
             raise InvalidConfiguration(
                 "migrate",
@@ -62,7 +63,7 @@ async def open_session(options: Options, statements: Statements, clock: Clock) -
     return Session(options, statements, clock, pooled=pooled)
 
 
-async def _pooled(connection: Connection, options: Options) -> bool:
+async def is_pooled(connection: Connection, options: Options) -> bool:
     """Whether a pooler is in between: it makes up the number that a client is told."""
     if options.pooled is not None:
         return options.pooled
@@ -85,11 +86,11 @@ class Session:
         self._pooled = pooled
         self._process = os.getpid()
         self._calls = Calls()
-        self.pool = Pool(options, statements, clock, pooled=pooled, lost=self._lost)
+        self.pool: Pool = Pool(options, statements, clock, pooled=pooled, lost=self._lost)
         self._wakes = Wakes(clock)
         self._notifier = Notifier(self.pool, options.channel, self._calls, clock)
         self._listener = Listener(options, self._wakes, lambda: self.pool.backends, clock)
-        self.heads = Heads(clock)
+        self.heads: Heads = Heads(clock)
         self._vacuum = Vacuum(options, statements, clock, self.heads.stuck)
         # Two of them: a job with a unique key may have to wait for somebody's open transaction, on
         # one connection at most, and no other job with it.
@@ -180,11 +181,13 @@ class Session:
         return Keeper(self._options, self._statements, self._clock, pooled=self._pooled)
 
     async def close(self) -> None:
-        """Let what is in flight end, for a moment; then give up everything."""
-        await self._listener.close()
-        await self._vacuum.close()
-        await self._calls.settle(_CLOSE_TIMEOUT)
-        await self.pool.close()
-        await self._calls.cancel()
-        self._wakes.wake()
-        await self._clock.sleep(0)  # dropped connections are closed on the next turn of the loop
+        """Let what is in flight end, for a moment; then, or when cancelled, give up everything."""
+        async with AsyncExitStack() as closing:  # the last one first
+            # Dropped connections are closed on the next turn of the loop.
+            closing.push_async_callback(self._clock.sleep, 0)
+            closing.callback(self._wakes.wake)
+            closing.push_async_callback(self._calls.cancel)
+            closing.push_async_callback(self.pool.close)
+            closing.push_async_callback(self._calls.settle, _CLOSE_TIMEOUT)
+            closing.push_async_callback(self._vacuum.close)
+            closing.push_async_callback(self._listener.close)

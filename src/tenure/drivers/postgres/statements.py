@@ -6,7 +6,11 @@ Loads text and puts the name of the schema into it; it never puts a value into a
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Statements", "quoted"]
+__all__ = ["OLDEST", "Statements", "quoted"]
+
+# The oldest schema that the statements work with: during a deployment that of the version before.
+# A migration only adds, and what it has added is used from the next one on.
+OLDEST = 1
 
 _HERE = Path(__file__).parent
 
@@ -48,6 +52,11 @@ class Statements:
             self._texts[name] = text
         return text
 
+    @property
+    def version(self) -> int:
+        """What a schema with all migrations has."""
+        return len(_files("migrations"))
+
     def migrations(self) -> list[str]:
         """The texts of `migrations/`, in order: the n-th makes version n of version n - 1."""
         return [self._placed(path.read_text("utf-8")) for path in _files("migrations")]
@@ -75,5 +84,6 @@ def _uncommented(text: str) -> str:
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("--"))
 
 
+@cache
 def _files(folder: str) -> list[Path]:
     return sorted((_HERE / folder).glob("*.sql"))

@@ -55,7 +55,7 @@ class _Connection(Protocol):
     @property
     def is_connected(self) -> bool: ...
     async def connect(self) -> None: ...
-    async def disconnect(self) -> None: ...
+    async def disconnect(self, nowait: bool = False) -> None: ...
     async def can_read(self) -> bool: ...
     async def send_packed_command(self, command: list[bytes], check_health: bool) -> None: ...
     async def read_response(self) -> Any: ...
@@ -116,11 +116,16 @@ class Wire:
         # Bounded here: with a timeout of its own it makes a task for each command that it sends.
         options = _options(server, address) | {"socket_timeout": None}
         connection = cast(_Connection, kind(**options))
+        connected = False
         try:
             async with asyncio.timeout(server.connect_timeout):
                 await connection.connect()
+            connected = True
         except (RedisError, OSError) as error:  # a TimeoutError is one
             raise _failure(error, sent=False) from error
+        finally:
+            if not connected:  # in time, or at all: what there is of it is left open by redis-py
+                await connection.disconnect(nowait=True)
         return cls(connection, address, server)
 
     async def usable(self) -> bool:

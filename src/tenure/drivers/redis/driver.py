@@ -7,14 +7,15 @@ is given; a repeat finds the same ids and tokens and answers the same.
 
 import re
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from tenure.clock import Clock
 from tenure.driver import Capability, Driver, RecordItem
-from tenure.drivers.redis import opening, records, replies, requests
+from tenure.drivers.redis import moving, opening, records, replies, requests
 from tenure.drivers.redis.client import Argument, Server, parsed
 from tenure.drivers.redis.enqueueing import Enqueuing
 from tenure.drivers.redis.faults import Refused, translated
@@ -24,7 +25,9 @@ from tenure.drivers.redis.scripts import Keys, Script, script
 from tenure.drivers.redis.waiting import Waiting
 from tenure.errors import InvalidConfiguration, StoreError
 from tenure.history import PastAttempt
-from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
+from tenure.moved import Dump, DumpPlace, Restored, StoredJob
+from tenure.presence import WorkerInfo
+from tenure.standing import Fired, Limit, NewSchedule, ScheduleRecord, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -44,7 +47,6 @@ from tenure.types import (
     Page,
     Recorded,
     Retention,
-    WorkerInfo,
 )
 
 __all__ = ["RedisDriver"]
@@ -58,9 +60,15 @@ _DROP_LIMIT, _LIMITS, _PUT_LIMIT = script("drop_limit"), script("limits"), scrip
 _EXPIRED, _EXTEND, _GET, _LIST = script("expired"), script("extend"), script("get"), script("list")
 _HISTORY = script("history")
 _MOVE, _NEXT_DUE, _PAUSE = script("move"), script("next_due"), script("pause")
+_OLDEST_DUE = script("oldest_due")
 _PROGRESS, _PRUNE, _PURGE = script("progress"), script("prune"), script("purge")
 _RECLAIM, _RECORD, _REPORT = script("reclaim"), script("record"), script("report")
 _RETRY, _WORKERS = script("retry"), script("workers")
+_DUMP, _RESTORE, _RESTORE_SCHEDULES = (
+    script("dump"),
+    script("restore"),
+    script("restore_schedules"),
+)
 
 # Bounds of one script, during which the server does nothing else: some milliseconds.
 _EXAMINED = 2000
@@ -82,16 +90,19 @@ class RedisDriver(Driver):
 
     `timeout` is how many seconds an answer may take, `connect_timeout` a new connection; then
     `StoreUnavailable` is raised. `tls_ca` is a file of certificates to trust instead of the
-    system's. `clock` only times waits; the server's clock is the store's.
+    system's. `migrate` raises the version of a namespace that an older code has made, as far as
+    this one works with it. `clock` only times waits; the server's clock is the store's.
     """
 
-    capabilities = frozenset(Capability) - {
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {
         Capability.LIFELINE,
         Capability.NAMES,
         Capability.SHARED,
         Capability.WITHIN,
     }
-    overlap = 16  # below, what a call costs by itself outweighs the wait for the one in flight
+    overlap: ClassVar[int] = (
+        16  # below, what a call costs by itself outweighs the wait for the one in flight
+    )
 
     def __init__(
         self,
@@ -101,6 +112,7 @@ class RedisDriver(Driver):
         timeout: float = 5.0,
         connect_timeout: float = 3.0,
         tls_ca: str | None = None,
+        migrate: bool = False,
         clock: Clock,
     ) -> None:
         bare = url.partition("?")[0]
@@ -126,27 +138,34 @@ class RedisDriver(Driver):
         self._links = Links(self._server, self._keys)
         self._enqueuing = Enqueuing(self._enqueue_now)
         self._waiting = Waiting(self._links.connect, self._links.route, self._keys, clock)
+        self._migrate = migrate
         self._warned = False
+        self.schema_version: int | None = None  # of the namespace; known when it is open
 
     # --- life cycle -----------------------------------------------------------------------------
 
     async def open(self) -> None:
+        self._links.open()
         try:
-            await opening.prepare(self._links)
+            self.schema_version = await opening.prepare(self._links, migrate=self._migrate)
             if not self._warned:
                 await opening.warn(self._links)
                 self._warned = True
         except Refused as error:
-            await self._links.close()
+            await self._links.end()
             raise translated(error, self._server.shown()) from error
-        except StoreError:
-            await self._links.close()
+        except BaseException:
+            await self._links.end()
             raise
 
     async def close(self) -> None:
-        await self._enqueuing.close()
-        await self._waiting.close()
-        await self._links.close()
+        async with AsyncExitStack() as closing:  # all of them, also when this is cancelled
+            closing.push_async_callback(self._links.end)
+            closing.push_async_callback(self._waiting.close)
+            closing.push_async_callback(self._enqueuing.close)
+
+    async def check(self) -> None:
+        await opening.check_schema(self._links)
 
     async def _run(self, what: Script, arguments: Sequence[Argument], now: datetime | None) -> Any:
         return await self._links.run(what, [requests.now_or_empty(now), *arguments])
@@ -218,7 +237,13 @@ class RedisDriver(Driver):
         self, queues: Sequence[str], *, now: datetime | None = None
     ) -> datetime | None:
         reply = await self._run(_NEXT_DUE, queues, now)
-        return None if reply is None else records.moment(int(reply))
+        return None if reply is None else records.nearest(int(min(float(reply), 1e18)))
+
+    async def oldest_due(
+        self, queues: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[datetime | None]:
+        reply: Sequence[bytes] = await self._run(_OLDEST_DUE, queues, now) if queues else ()
+        return [records.nearest(int(due)) if due else None for due in reply]
 
     async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
         reply = await self._run(_PROGRESS, [*requests.holds([hold]), value], now)
@@ -317,6 +342,24 @@ class RedisDriver(Driver):
 
     async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
         return replies.fired(await self._run(_FIRE, requests.ticks(ticks), now))
+
+    # --- moving ---------------------------------------------------------------------------------
+
+    async def dump(self, cursor: str | None, limit: int, *, now: datetime | None = None) -> Dump:
+        place = None if cursor is None else DumpPlace.read(cursor)
+        if cursor is not None and place is None:
+            raise InvalidConfiguration("cursor", cursor, "must be one that this store gave")
+        most = min(limit, _AT_ONCE)
+        return moving.dumped(await self._run(_DUMP, moving.page(place, most), now))
+
+    async def restore(
+        self, jobs: Sequence[StoredJob], *, now: datetime | None = None
+    ) -> Sequence[Restored | Held]:
+        return moving.restored(await self._run(_RESTORE, moving.restoring(jobs), now))
+
+    async def restore_schedules(self, schedules: Sequence[ScheduleRecord]) -> Sequence[Restored]:
+        arguments = moving.restoring_schedules(schedules)
+        return moving.restored_schedules(await self._run(_RESTORE_SCHEDULES, arguments, None))
 
     # --- presence and hints ---------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ class Enqueuing:
         if sender is not None and not sender.done():
             sender.cancel()
             await asyncio.wait([sender])
+        self._give_up()  # also those that a sender was to send which came to no step of its own
 
     async def _run(self) -> None:
         calls: list[_Call] = []
@@ -72,9 +73,12 @@ class Enqueuing:
             for call in calls:
                 call.fail(StoreUnavailable("the driver was closed meanwhile", ambiguous=True))
             if calls:
-                waiting, self._waiting = self._waiting, []
-                for call in waiting:
-                    call.fail(StoreUnavailable("the driver was closed"))
+                self._give_up()
+
+    def _give_up(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call.fail(StoreUnavailable("the driver was closed"))
 
     def _next(self) -> list[_Call]:
         """As many of the waiting calls as one script may take, at least one if there is any."""

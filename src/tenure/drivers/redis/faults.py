@@ -18,7 +18,7 @@ class Refused(Exception):
         super().__init__(text)
         # Before version 7 the error of a command within a script stands inside of another one.
         cause = _WITHIN.search(text)
-        self.code = cause[1] if cause else text.partition(" ")[0]
+        self.code: str = cause[1] if cause else text.partition(" ")[0]
 
 
 class Lost(Exception):

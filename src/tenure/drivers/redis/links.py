@@ -44,10 +44,21 @@ class Links:
     """
 
     def __init__(self, server: Server, keys: Keys) -> None:
-        self.route = Route(parsed(server.url).get("host"))
+        self.route: Route = Route(parsed(server.url).get("host"))
         self._server = server
         self._keys = keys
         self._begin()
+
+        self._opened = False
+
+    def open(self) -> None:
+        """Let there be connections, until `end`."""
+        self._opened = True
+
+    async def end(self) -> None:
+        """Give up all connections and make no more: a call that is still on its way fails."""
+        self._opened = False
+        await self.close()
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -135,6 +146,8 @@ class Links:
 
         Where that cannot be reached the others are tried: one of them knows who has it now.
         """
+        if not self._opened:
+            raise Lost("the store is not open", sent=False)
         failure: Lost | Refused | None = None
         for address in self.route.candidates():
             try:

@@ -10,27 +10,40 @@ from typing import Any
 from tenure.drivers.redis.client import Argument
 from tenure.drivers.redis.faults import Refused
 from tenure.drivers.redis.links import Links, nodes_of
-from tenure.drivers.redis.scripts import SCHEMA_VERSION, script
+from tenure.drivers.redis.scripts import OLDEST, SCHEMA_VERSION, script
 from tenure.errors import SchemaMismatch, StoreError
 
-__all__ = ["prepare", "warn"]
+__all__ = ["check_schema", "prepare", "warn"]
 
 _LEAST = (6, 2)
 _OPEN = script("open")
 _logger = logging.getLogger("tenure.redis")
 
 
-async def prepare(links: Links) -> None:
-    """Make sure that the server and what is stored there suit this code.
+async def prepare(links: Links, *, migrate: bool) -> int:
+    """Make sure that the server and what is stored there suit this code; the version of the latter.
 
+    `migrate` raises that of a namespace since `OLDEST`, of which nothing else has to be changed.
     Raises `StoreError` for a server that is too old and `SchemaMismatch`.
     """
     facts = await _facts(links)
     _judge_version(facts)
     if "cluster" in (facts.get("redis_mode"), facts.get("server_mode")):  # Redis, Valkey
         links.route.learn(nodes_of(await _asked(links, "CLUSTER", "SLOTS") or ()))
-    found = int(await links.run(_OPEN, ["", SCHEMA_VERSION]))
-    if found != SCHEMA_VERSION:
+    found = await check_schema(links, migrate=migrate)
+    if found < SCHEMA_VERSION:
+        _logger.warning(
+            "the store has schema version %d, older than this tenure's, and works; run "
+            "`tenure schema migrate` when all programs have been upgraded",
+            found,
+        )
+    return found
+
+
+async def check_schema(links: Links, *, migrate: bool = False) -> int:
+    """The version of what is stored. Raises `SchemaMismatch`."""
+    found = int(await links.run(_OPEN, ["", SCHEMA_VERSION, OLDEST if migrate else ""]))
+    if not OLDEST <= found <= SCHEMA_VERSION:
         raise SchemaMismatch(
             found=found,
             expected=SCHEMA_VERSION,
@@ -38,6 +51,7 @@ async def prepare(links: Links) -> None:
             if found > SCHEMA_VERSION
             else "use another namespace, or drain this one with the tenure that made it",
         )
+    return found
 
 
 async def warn(links: Links) -> None:

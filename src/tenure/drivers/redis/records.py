@@ -22,7 +22,10 @@ __all__ = [
     "UNREADABLE",
     "Head",
     "Read",
+    "content_of",
     "moment",
+    "nearest",
+    "read_each",
     "read_head",
     "read_jobs",
     "sized",
@@ -169,6 +172,15 @@ def moment(instant: int) -> datetime:
     return datetime.fromtimestamp(instant / MILLION, UTC)
 
 
+def nearest(instant: int) -> datetime:
+    """As `moment`; the first or the last time that there is for what lies beyond it."""
+    try:
+        return moment(instant)
+    except UNREADABLE:
+        ends = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        return ends[instant > 0]
+
+
 class _Moments(dict[int, datetime]):
     """The times of one answer: most come more than once, and making one takes long."""
 
@@ -204,16 +216,27 @@ class _Answer:
 
 def read_jobs(reply: Sequence[Any]) -> list[Read]:
     """The jobs of an answer of parts/showing.lua; one whose mark is unreadable is left out."""
+    return [read for read in read_each(reply) if read is not None]
+
+
+def read_each(reply: Sequence[Any]) -> list[Read | None]:
+    """The same with None in the place of each that is unreadable."""
     _, ids, packed, blobs, more = reply[:5]
     extras = {entry[0] - 1: entry[1:] for entry in more}
     answer = _Answer()
-    found: list[Read] = []
+    found: list[Read | None] = []
     for n, (job_id, mark, blob) in enumerate(zip(ids, packed, blobs, strict=True)):
         try:
             found.append(_job(job_id.decode(), mark, blob, extras.get(n, _NO_EXTRAS), answer))
         except UNREADABLE:
-            continue
+            found.append(None)
     return found
+
+
+def content_of(mark: bytes) -> bytes:
+    """The content digest in a mark that could be read."""
+    content: bytes = _FIXED.unpack_from(mark)[3]
+    return content
 
 
 def _job(

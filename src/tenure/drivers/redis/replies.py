@@ -14,6 +14,7 @@ import msgspec
 from tenure.drivers.redis import records
 from tenure.drivers.redis.requests import STATES
 from tenure.history import PastAttempt, Tried
+from tenure.presence import WorkerInfo
 from tenure.standing import Fired, Limit, ScheduleRecord, Schedules
 from tenure.states import State
 from tenure.types import (
@@ -28,7 +29,6 @@ from tenure.types import (
     Job,
     Kept,
     Recorded,
-    WorkerInfo,
 )
 
 __all__ = [
@@ -88,7 +88,7 @@ def expired(reply: Sequence[Any]) -> Expired:
         hold = Hold(job_id.decode(), head.serial, head.token)
         found.append(
             ExpiredHold(
-                hold=hold, until=records.moment(head.until), lease=head.lease / records.MILLION
+                hold=hold, until=records.nearest(head.until), lease=head.lease / records.MILLION
             )
         )
     return Expired(now=records.moment(int(now)), holds=tuple(found))
@@ -106,8 +106,8 @@ def history(reply: Sequence[bytes]) -> list[PastAttempt]:
                 attempt=attempt,
                 serial=serial,
                 outcome=how.outcome,
-                started_at=records.moment(started_at),
-                ended_at=records.moment(ended_at),
+                started_at=records.nearest(started_at),
+                ended_at=records.nearest(ended_at),
                 worker=worker.decode(),
                 kind=how.kind,
                 message=how.message,
@@ -182,8 +182,8 @@ def schedules(reply: Sequence[Any]) -> Schedules:
                 id=name.decode(),
                 revision=revision.decode(),
                 definition=packed[_SCHEDULE.size + 2 + len(revision) :],
-                created_at=records.moment(created_at),
-                last=records.moment(last),
+                created_at=records.nearest(created_at),
+                last=records.nearest(last),
                 paused=paused != 0,
             )
         except records.UNREADABLE:

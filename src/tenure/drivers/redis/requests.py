@@ -28,6 +28,7 @@ from tenure.states import State
 from tenure.types import (
     ClaimRequest,
     Hold,
+    Job,
     JobFilter,
     ManualRetry,
     Move,
@@ -44,15 +45,19 @@ __all__ = [
     "filtered",
     "group",
     "holds",
+    "json_text",
+    "kind",
     "limited",
     "micros",
     "moves",
     "now_or_empty",
+    "options",
     "reclaimed",
     "retained",
     "retries",
     "schedules",
     "settled",
+    "sized",
     "span",
     "ticks",
 ]
@@ -113,8 +118,8 @@ def _stored(job: NewJob) -> tuple[Argument, ...]:
         job.id,
         "" if job.at is None and not job.delay else _when(job),
         size + content_digest(job),
-        _kind(job),
-        b"%b\n%b" % (_options(job), payload),
+        kind(job),
+        b"%b\n%b" % (options(job), payload),
     )
 
 
@@ -123,21 +128,21 @@ def _when(job: NewJob) -> str:
     return f"+{span(job.delay or 0)}" if job.at is None else f"@{micros(job.at)}"
 
 
-def _kind(job: NewJob) -> bytes:
+def kind(job: NewJob | Job[bytes]) -> bytes:
     """What jobs of one kind have in common, as the mark has it (lua/parts/marks.lua)."""
     queue, name = job.queue.encode(), job.name.encode()
-    plain = _KIND.pack(job.priority, len(queue)) + queue + _sized(name)
+    plain = _KIND.pack(job.priority, len(queue)) + queue + sized(name)
     return plain if job.unique is None and not job.limits else plain + _tail(job)
 
 
-def _options(job: NewJob) -> bytes:
+def options(job: NewJob | Job[bytes]) -> bytes:
     """What never changes and no script needs to know, as JSON, which has no line break in it."""
     if job.max_attempts is None and job.timeout is None and not job.headers:
         return b""
     return _json.encode((job.max_attempts, job.timeout, job.headers))
 
 
-def _tail(job: NewJob) -> bytes:
+def _tail(job: NewJob | Job[bytes]) -> bytes:
     """The unique key and the limits."""
     unique = b""
     if job.unique is not None:
@@ -148,11 +153,12 @@ def _tail(job: NewJob) -> bytes:
             -1.0 if job.unique.max_wait is None else job.unique.max_wait,
         )
         unique += job.unique.key.encode()
-    limits = b"".join(_sized(key.encode()) for key in job.limits)
-    return _sized(unique) + _sized(limits)
+    limits = b"".join(sized(key.encode()) for key in job.limits)
+    return sized(unique) + sized(limits)
 
 
-def _sized(text: bytes) -> bytes:
+def sized(text: bytes) -> bytes:
+    """The text behind its length."""
     return len(text).to_bytes(2, "big") + text
 
 
@@ -190,12 +196,12 @@ def _ending(outcome: Outcome) -> tuple[Argument, ...]:
             return () if result is None else ("returned", "", result, "")
         case Failed(failure=failure, started=started):
             kind = "failed" if started else "unstarted_failed"
-            return (kind, "", _text(failure), _how(outcome))
+            return (kind, "", json_text(failure), _how(outcome))
         case Cancelled(started=started):
             kind = "cancelled" if started else "unstarted_cancelled"
             return (kind, "", "", _how(outcome))
         case Retried(delay=delay, failure=failure):
-            return ("retried", span(delay), _text(failure), _how(outcome))
+            return ("retried", span(delay), json_text(failure), _how(outcome))
         case Snoozed(delay=delay):
             return ("snoozed", span(delay), "", "")
         case Released(delay=delay):
@@ -206,10 +212,10 @@ def _ending(outcome: Outcome) -> tuple[Argument, ...]:
 
 def _how(outcome: Outcome) -> bytes:
     how = tried(outcome)
-    return b"" if how is None else _text(how)
+    return b"" if how is None else json_text(how)
 
 
-def _text(said: Failure | Tried) -> bytes:
+def json_text(said: Failure | Tried) -> bytes:
     """A failure, or what a history keeps of it, as JSON, whatever its message holds.
 
     A lone surrogate (an exception about a file name, say) is no UTF-8; it is written as an escape,

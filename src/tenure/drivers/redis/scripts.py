@@ -29,9 +29,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["SCHEMA_VERSION", "Keys", "Script", "script"]
+__all__ = ["OLDEST", "SCHEMA_VERSION", "Keys", "Script", "script"]
 
 SCHEMA_VERSION = 1
+# The oldest that the scripts work with: during a deployment the one of the version before.
+OLDEST = 1
 
 _HERE = Path(__file__).parent / "lua"
 _USES, _SELDOM = "-- uses:", "-- seldom:"
@@ -60,7 +62,7 @@ class Keys:
 
     def __init__(self, namespace: str) -> None:
         self._base = f"{{{namespace}}}:"
-        self.declared = (f"{self._base}schema", f"{self._base}absent")
+        self.declared: tuple[str, str] = (f"{self._base}schema", f"{self._base}absent")
 
     def wake(self, queue: str) -> str:
         """The stream that tells of jobs in a queue."""

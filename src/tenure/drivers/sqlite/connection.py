@@ -4,6 +4,7 @@ A connection belongs to the thread that opened it. The file is never opened by a
 closing a descriptor of it would drop the locks that SQLite holds on it for the whole process.
 """
 
+import os
 import random
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ from tenure.drivers.sqlite.fork import Gate, pin, unpin
 from tenure.drivers.sqlite.schema import prepare
 from tenure.errors import StoreError
 
-__all__ = ["Patience", "Settings", "close", "connect"]
+__all__ = ["Patience", "Settings", "close", "connect", "is_path"]
 
 R = TypeVar("R")
 
@@ -39,6 +40,14 @@ class Settings:
     @property
     def in_memory(self) -> bool:
         return self.path == ":memory:"
+
+
+def is_path(path: str) -> bool:
+    """Whether a file can have this name; the URLs that SQLite itself knows are none."""
+    try:
+        return bool(path) and b"\0" not in os.fsencode(path) and not path.startswith("file:")
+    except UnicodeEncodeError:
+        return False
 
 
 class Patience:

@@ -9,22 +9,24 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from typing import ClassVar
 
 from tenure.beside import Lifeline
 from tenure.clock import Clock
-from tenure.driver import Capability, Driver, RecordItem
+from tenure.driver import Capability, RecordItem
 from tenure.drivers.sqlite import (
     control,
     deletion,
     inspection,
     leases,
-    limits,
     presence,
     record,
+    schema,
     ticking,
 )
+from tenure.drivers.sqlite.beside import Beside
 from tenure.drivers.sqlite.claim import claim
-from tenure.drivers.sqlite.connection import Settings
+from tenure.drivers.sqlite.connection import Settings, is_path
 from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.exchange import exchange
@@ -33,7 +35,8 @@ from tenure.drivers.sqlite.lifelines import Lifelines
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
 from tenure.history import PastAttempt
-from tenure.standing import Fired, Limit, NewSchedule, Schedules, Tick
+from tenure.presence import WorkerInfo
+from tenure.standing import Fired, NewSchedule, Schedules, Tick
 from tenure.types import (
     Answer,
     Claim,
@@ -53,7 +56,6 @@ from tenure.types import (
     Page,
     Recorded,
     Retention,
-    WorkerInfo,
 )
 
 __all__ = ["SqliteDriver"]
@@ -63,7 +65,7 @@ _FOR_OTHERS = 0.02  # seconds between the steps of a prune, for the others who w
 _logger = logging.getLogger("tenure.sqlite")
 
 
-class SqliteDriver(Driver):
+class SqliteDriver(Beside):
     """Jobs in one SQLite file, shared by any number of threads, event loops and processes.
 
     `path` names a file, made when it is missing, on a disk of this machine (the write-ahead log
@@ -83,7 +85,7 @@ class SqliteDriver(Driver):
     schema is refused instead of upgraded; tables are made in any case where there are none.
     """
 
-    capabilities = frozenset(Capability) - {Capability.NAMES}
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.NAMES}
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class SqliteDriver(Driver):
         clock: Clock,
         migrate: bool = True,
     ) -> None:
-        if not path or path.startswith("file:"):
+        if not is_path(path):
             raise InvalidConfiguration("path", path, "must be the path of a file, or ':memory:'")
         if synchronous not in _SYNCHRONOUS:
             raise InvalidConfiguration("synchronous", synchronous, "must be FULL or NORMAL")
@@ -118,6 +120,9 @@ class SqliteDriver(Driver):
 
     async def close(self) -> None:
         await self._engine.close()
+
+    async def check(self) -> None:
+        await self._engine.read(schema.check())
 
     # --- the job store --------------------------------------------------------------------------
 
@@ -172,6 +177,11 @@ class SqliteDriver(Driver):
         self, queues: Sequence[str], *, now: datetime | None = None
     ) -> datetime | None:
         return await self._engine.read(inspection.next_due(queues, now))
+
+    async def oldest_due(
+        self, queues: Sequence[str], *, now: datetime | None = None
+    ) -> Sequence[datetime | None]:
+        return await self._engine.read(inspection.oldest_due(queues, now))
 
     async def progress(self, hold: Hold, value: bytes, *, now: datetime | None = None) -> Recorded:
         return await self._engine.write(record.progress(hold, value, now))
@@ -230,17 +240,6 @@ class SqliteDriver(Driver):
 
     async def history(self, job_id: str) -> Sequence[PastAttempt]:
         return await self._engine.read(history(job_id))
-
-    # --- limits ---------------------------------------------------------------------------------
-
-    async def put_limit(self, limit: Limit) -> None:
-        await self._engine.write(limits.put_limit(limit))
-
-    async def drop_limit(self, key: str) -> bool:
-        return await self._engine.write(limits.drop_limit(key))
-
-    async def limits(self) -> Sequence[Limit]:
-        return await self._engine.read(limits.limits())
 
     # --- schedules ------------------------------------------------------------------------------
 

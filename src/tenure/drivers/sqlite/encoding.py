@@ -3,14 +3,15 @@
 Pure. What cannot be read back raises here; `rows.py` decides what stands in for it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from tenure.outcomes import Failure
+from tenure.presence import WorkerInfo
 from tenure.states import State
-from tenure.types import UniqueKey, WorkerInfo
+from tenure.types import UniqueKey
 
 __all__ = [
     "BLOCKED",
@@ -25,6 +26,7 @@ __all__ = [
     "json_list",
     "micros",
     "moment",
+    "nearest",
     "read_failure",
     "read_headers",
     "read_limits",
@@ -65,11 +67,11 @@ _limits = msgspec.json.Decoder(tuple[str, ...])
 _uniques = msgspec.json.Decoder(UniqueKey)
 _workers = msgspec.json.Decoder(WorkerInfo)
 
-read_failure = _failures.decode
-read_headers = _headers.decode
-read_limits = _limits.decode
-read_unique = _uniques.decode
-read_worker = _workers.decode
+read_failure: Callable[[bytes | str], Failure] = _failures.decode
+read_headers: Callable[[bytes | str], dict[str, str]] = _headers.decode
+read_limits: Callable[[bytes | str], tuple[str, ...]] = _limits.decode
+read_unique: Callable[[bytes | str], UniqueKey] = _uniques.decode
+read_worker: Callable[[bytes | str], WorkerInfo] = _workers.decode
 
 
 def micros(instant: datetime) -> int:
@@ -84,6 +86,15 @@ def moment(instant: int) -> datetime:
     adding to the epoch. Raises what `datetime.fromtimestamp` does for what is no time at all.
     """
     return datetime.fromtimestamp(instant / 1_000_000, UTC)
+
+
+def nearest(instant: int) -> datetime:
+    """As `moment`; the first or the last time that there is for what lies beyond it."""
+    try:
+        return moment(instant)
+    except (ValueError, OverflowError, OSError):
+        ends = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        return ends[instant > 0]
 
 
 def span(seconds: float) -> int:

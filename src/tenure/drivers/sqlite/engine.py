@@ -14,6 +14,7 @@ from typing import TypeVar
 from tenure.clock import Clock
 from tenure.drivers.sqlite.clerk import Clerk
 from tenure.drivers.sqlite.connection import Settings
+from tenure.drivers.sqlite.fork import prepare_for_forks
 from tenure.drivers.sqlite.replies import Call, LoopReply, ThreadReply
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.drivers.sqlite.wake import Wakes
@@ -50,10 +51,16 @@ class _Local:
         return self.writer.used or self.reader.used
 
     async def close(self) -> None:
-        """Finish what is queued, and end the threads without blocking the loop."""
+        """Finish what is queued, and end the threads without blocking the loop.
+
+        When this is cancelled they end as well, and nobody waits for it.
+        """
         self.wakes.close()
-        for clerk in (self.reader, self.writer):  # the writer last: it leaves the file tidy
-            await _ended(clerk)
+        try:
+            await _ended(self.reader)
+        finally:
+            self.writer.stop()  # last, where there is time: it leaves the file tidy
+        await _ended(self.writer)
 
     def abandon(self) -> None:
         self.wakes.close()
@@ -65,6 +72,7 @@ class Engine:
     """Runs operations on the store, from any thread and any event loop."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
+        prepare_for_forks()
         self._settings = settings
         self._clock = clock
         self._opened = False

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from weakref import WeakSet
 
-__all__ = ["Gate", "OwnFile", "pin", "unpin"]
+__all__ = ["Gate", "OwnFile", "pin", "prepare_for_forks", "unpin"]
 
 
 class Gate:
@@ -110,6 +110,15 @@ def _forks() -> _Forks:
     return _Forks()
 
 
+def prepare_for_forks() -> None:
+    """Let every fork from now on wait at the gates, also those that are made while it begins.
+
+    For whoever makes a store, before a thread opens it: a fork calls only the hooks that were there
+    when it began, and would else find the first transaction of the process begun in between.
+    """
+    _forks()
+
+
 def pin(connection: sqlite3.Connection) -> None:
     """Keep the connection from ever being deallocated, and so closed, by a child.
 
@@ -132,7 +141,7 @@ class OwnFile:
     def __init__(self, path: str, flags: int, mode: int = 0o600) -> None:
         """As `os.open`."""
         self._process = os.getpid()
-        self.descriptor = _forks().open(path, flags, mode)
+        self.descriptor: int = _forks().open(path, flags, mode)
 
     @property
     def inherited(self) -> bool:

@@ -8,7 +8,7 @@ from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.history import PastAttempt, Tried
 
-__all__ = ["history", "remember"]
+__all__ = ["history", "read_past", "remember"]
 
 _ADD = statement("history_add")
 _CUT = statement("history_cut")
@@ -29,14 +29,15 @@ def history(job_id: str) -> Operation[list[PastAttempt]]:
     """See `Driver.history`."""
 
     def run(transaction: Transaction) -> list[PastAttempt]:
-        return [_past(*row) for row in transaction.rows(_OF, (job_id,))]
+        return [read_past(*row) for row in transaction.rows(_OF, (job_id,))]
 
     return run
 
 
-def _past(
+def read_past(
     attempt: int, serial: int, outcome: str, started_at: int, ended_at: int, *texts: Any
 ) -> PastAttempt:
+    """The attempt that a row of history_of shows."""
     worker, kind, message = texts
     return PastAttempt(
         attempt=attempt,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tenure.drivers.sqlite.claim import paused_queues, priorities
-from tenure.drivers.sqlite.encoding import NUMBERS, PENDING, STATES, moment
+from tenure.drivers.sqlite.encoding import NUMBERS, PENDING, STATES, nearest
 from tenure.drivers.sqlite.limits import rates_over
 from tenure.drivers.sqlite.rows import read_job
 from tenure.drivers.sqlite.statements import statement
@@ -16,7 +16,7 @@ from tenure.errors import InvalidConfiguration
 from tenure.states import State
 from tenure.types import Counts, Job, JobFilter, Page
 
-__all__ = ["counts", "get", "list_jobs", "next_due", "source"]
+__all__ = ["counts", "get", "list_jobs", "next_due", "oldest_due", "source"]
 
 _GET = statement("job_get")
 _FLOOR = statement("list_floor")
@@ -25,6 +25,8 @@ _TOTALS = statement("totals")
 _DUE = statement("due_count")
 _LATER = statement("later_count")
 _DUE_AFTER = statement("due_after")
+_OLDEST = statement("oldest_due")
+_KEPT_OLDEST = statement("kept_oldest_due")
 _KEPT_DUE = statement("kept_due_count")
 _KEPT_LATER = statement("kept_later_count")
 _KEPT_DUE_AFTER = statement("kept_due_after")
@@ -99,9 +101,27 @@ def next_due(queues: Sequence[str], now: datetime | None) -> Operation[datetime 
                 times += transaction.execute(_KEPT_DUE_AFTER, (queue, instant)).fetchone()
                 times += rates_over(transaction, queue, instant)
         earliest = min((time for time in times if time is not None), default=None)
-        return None if earliest is None else moment(earliest)
+        return None if earliest is None else nearest(earliest)
 
     return run
+
+
+def oldest_due(queues: Sequence[str], now: datetime | None) -> Operation[Sequence[datetime | None]]:
+    """See `Driver.oldest_due`."""
+
+    def run(transaction: Transaction) -> Sequence[datetime | None]:
+        instant = transaction.time(now)
+        return [_oldest(transaction, queue, instant) for queue in queues]
+
+    return run
+
+
+def _oldest(transaction: Transaction, queue: str, now: int) -> datetime | None:
+    times = list(transaction.execute(_KEPT_OLDEST, (queue, now)).fetchone())
+    for priority in priorities(transaction, queue):
+        times += transaction.execute(_OLDEST, (queue, priority, now)).fetchone()
+    earliest = min((time for time in times if time is not None), default=None)
+    return None if earliest is None else nearest(earliest)
 
 
 def counts(now: datetime | None) -> Operation[Counts]:

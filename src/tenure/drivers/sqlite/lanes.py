@@ -63,8 +63,8 @@ class Lanes:
         self._now = now
         self._lanes: dict[int, _Lane] = {}
         self._places: dict[tuple[str, int, str], _Lane] = {}
-        self.keys = LimitKeys(transaction, now)
-        self.exposed = False  # whether jobs may have become claimable
+        self.keys: LimitKeys = LimitKeys(transaction, now)
+        self.exposed: bool = False  # whether jobs may have become claimable
 
     # --- jobs begin to wait, and cease to -------------------------------------------------------
 

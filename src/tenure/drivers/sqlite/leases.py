@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, span
+from tenure.drivers.sqlite.encoding import PENDING, PROCESSING, json_list, moment, nearest, span
 from tenure.drivers.sqlite.history import remember
 from tenure.drivers.sqlite.lanes import Lanes
 from tenure.drivers.sqlite.marks import marks
@@ -93,9 +93,9 @@ def expired(limit: int, now: datetime | None) -> Operation[Expired]:
             now=moment(instant),
             holds=tuple(
                 ExpiredHold(
-                    hold=lease.hold, until=moment(lease.until), lease=lease.length / _SECOND
+                    hold=lease.hold, until=nearest(lease.until), lease=lease.length / _SECOND
                 )
-                for lease in _run_out(transaction, instant, limit)
+                for lease in _run_out(transaction, instant, limit, ahead=True)
             ),
         )
 
@@ -109,8 +109,10 @@ def reclaim(
 
     def run(transaction: Transaction) -> list[Hold]:
         instant = transaction.time(now)
-        leases = _run_out(transaction, instant, limit if only is None else _ALL)
-        if only is not None:
+        if only is None:
+            leases = _run_out(transaction, instant, limit, ahead=False)
+        else:
+            leases = _run_out(transaction, instant, _ALL, ahead=True)
             leases = [lease for lease in leases if lease.hold in only][:limit]
         changes: list[tuple[int, ...]] = []
         for lease in leases:
@@ -140,5 +142,6 @@ def _give_back(transaction: Transaction, leases: Sequence[_Lease], now: int) -> 
     lanes.finish()
 
 
-def _run_out(transaction: Transaction, now: int, limit: int) -> list[_Lease]:
-    return [_Lease(*row) for row in transaction.rows(_EXPIRED, (now, limit))]
+def _run_out(transaction: Transaction, now: int, limit: int, *, ahead: bool) -> list[_Lease]:
+    """With `ahead` also those of which only a clock that was set back shows the end."""
+    return [_Lease(*row) for row in transaction.rows(_EXPIRED, (now, limit, int(ahead)))]

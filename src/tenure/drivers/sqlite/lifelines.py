@@ -13,6 +13,7 @@ this cannot be had there is no lifeline. The database file itself is never opene
 import errno
 import logging
 import os
+import stat
 import sys
 from contextlib import suppress
 from datetime import datetime
@@ -31,6 +32,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NEW = ".new"
 _LEFT_AFTER = 86_400.0  # seconds after which a file of which nothing can be concluded is removed
 _TRIES = 10
+_AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 _logger = logging.getLogger("tenure.sqlite")
 
 
@@ -171,7 +173,7 @@ class _Gone:
         """Forget it; where that is not allowed here, it is looked at in vain until somebody may."""
         try:
             _unlink(self._path)
-        except PermissionError:
+        except OSError:
             return
         finally:
             self._file.close()
@@ -195,12 +197,18 @@ def _lock(file: OwnFile) -> None:
 
 
 def _takes(path: str) -> OwnFile | None:
-    """The file, when its lock was free, which is held now; None for one whose lock is held."""
+    """The file, when its lock was free, which is held now; None for one whose lock is held.
+
+    What is no file has been put there by somebody else, and says nothing: a folder can be locked
+    too, and the opening of a pipe could wait for ever.
+    """
     try:
-        file = OwnFile(path, os.O_RDONLY)
+        file = OwnFile(path, os.O_RDONLY | _AT_ONCE)
     except OSError:
         return None  # removed meanwhile, or not for this process
     try:
+        if not stat.S_ISREG(os.fstat(file.descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a file")
         _lock(file)
         # It may have been removed, and made anew, between the opening and the lock.
         if os.path.samestat(os.fstat(file.descriptor), os.stat(path)):

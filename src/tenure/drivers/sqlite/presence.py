@@ -5,7 +5,7 @@ import msgspec
 from tenure.drivers.sqlite.encoding import read_worker, span, text_of
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
-from tenure.types import WorkerInfo
+from tenure.presence import WorkerInfo
 
 __all__ = ["report", "workers"]
 

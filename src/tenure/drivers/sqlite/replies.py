@@ -77,8 +77,8 @@ class Call:
     __slots__ = ("error", "operation", "reply", "result")
 
     def __init__(self, operation: Callable[[Any], Any], reply: Reply) -> None:
-        self.operation = operation
-        self.reply = reply
+        self.operation: Callable[[Any], Any] = operation
+        self.reply: Reply = reply
         self.result: Any = None
         self.error: Exception | None = None
 

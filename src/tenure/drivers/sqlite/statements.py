@@ -6,7 +6,11 @@ Loads text and nothing else; it never puts a value into a statement.
 import re
 from pathlib import Path
 
-__all__ = ["migrations", "repeated", "statement"]
+__all__ = ["OLDEST", "migrations", "repeated", "statement"]
+
+# The oldest schema that the statements work with: during a deployment that of the version before.
+# A migration only adds, and what it has added is used from the next one on.
+OLDEST = 1
 
 _HERE = Path(__file__).parent
 

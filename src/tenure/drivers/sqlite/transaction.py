@@ -56,10 +56,10 @@ class Transaction:
         self._limits: list[Limit] | None = None
         self._moved: dict[tuple[str, int], int] = {}
         self._kept: dict[str, int] = {}
-        self.execute = connection.execute
-        self.executemany = connection.executemany
+        self.execute: Callable[..., sqlite3.Cursor] = connection.execute
+        self.executemany: Callable[..., sqlite3.Cursor] = connection.executemany
         # Set by an operation that may have made something claimable.
-        self.wakes = False
+        self.wakes: bool = False
 
     @property
     def alive(self) -> bool:

@@ -77,6 +77,11 @@ class _Watch:
                 self.loop.remove_reader(descriptor)
             os.close(descriptor)
 
+    def __del__(self) -> None:
+        # Its loop was to close it and has come to no further turn.
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
 
 class Wakes:
     """All waiters of one opened store, on whatever loops."""
@@ -89,6 +94,7 @@ class Wakes:
         self._clock = clock
         self._lock = threading.RLock()  # reentrant for the same reason as in clerk.py
         self._watches: dict[asyncio.AbstractEventLoop, _Watch] = {}
+        self._closed = False
 
     def listen(self) -> None:
         """Begin to notice for the running event loop, so that its first wait need not lie."""
@@ -138,8 +144,9 @@ class Wakes:
 
     def close(self) -> None:
         """Tell every waiter and give up the descriptors, each on its own loop where that turns."""
-        watches = self._all()
         with self._lock:
+            self._closed = True
+            watches = list(self._watches.values())
             self._watches.clear()
         for watch in watches:
             _close(watch)
@@ -153,7 +160,9 @@ class Wakes:
             ended = [other for other in self._watches if other.is_closed()]
             dropped = [self._watches.pop(other) for other in ended]
             watch = self._watches.get(loop)
-            if watch is None:
+            if self._closed:
+                watch = _Watch(loop, None)  # of somebody who had not heard of it yet
+            elif watch is None:
                 watch = self._watches[loop] = _Watch(loop, self._log)
         for other in dropped:
             other.close()

@@ -22,8 +22,10 @@ def _id(check: Check) -> str:
     return f"{check.guarantee.replace(' ', '_')}-{check.name}"
 
 
-parametrize_checks = pytest.mark.parametrize("check", CHECKS, ids=_id)
-parametrize_repeatable_checks = pytest.mark.parametrize("check", REPEATABLE, ids=_id)
+parametrize_checks: pytest.MarkDecorator = pytest.mark.parametrize("check", CHECKS, ids=_id)
+parametrize_repeatable_checks: pytest.MarkDecorator = pytest.mark.parametrize(
+    "check", REPEATABLE, ids=_id
+)
 
 
 def run_check(check: Check, open_store: OpenStore) -> None:

@@ -15,6 +15,8 @@ from tenure.testing.conformance import (
     inspecting,
     leftovers,
     limiting,
+    moving,
+    moving_keys,
     ordering,
     pacing,
     pruning,
@@ -61,6 +63,8 @@ CHECKS: tuple[Check, ...] = tuple(
         pacing,
         admitting,
         leftovers,
+        moving,
+        moving_keys,
     )
     for value in vars(subject).values()
     if isinstance(value, Check)

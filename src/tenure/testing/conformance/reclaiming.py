@@ -46,6 +46,23 @@ async def a_lease_that_runs_is_not_reclaimed(store: Driver) -> None:
 
 
 @check("I7", _NEEDS)
+async def a_lease_that_ends_too_far_ahead_is_shown_and_ended_by_name(store: Driver) -> None:
+    """The clock was set back: only who watches the hold can say whether its worker lives."""
+    stopped, kept = [(await started(store, id)).hold for id in ("stopped", "kept")]
+    now = after(-1)
+    expect(sorted(_looked_at(await store.expired(10, now=now))), ["kept", "stopped"], "both")
+    expect(len((await store.expired(1, now=now)).holds), 1, "with a limit of one")
+    expect(_jobs(await store.reclaim(10, [0.0], now=now)), [], "what is reclaimed unasked")
+    if Capability.EXTEND in store.capabilities:
+        await store.extend([kept], LEASE, now=now)
+        expect(_looked_at(await store.expired(10, now=now)), ["stopped"], "after an extension")
+        expect(_jobs(await store.reclaim(10, [0.0], only=[kept], now=now)), [], "the extended one")
+    expect(_jobs(await store.reclaim(10, [0.0], only=[stopped], now=now)), ["stopped"], "by name")
+    again = await claim_one(store, "stopped", now=now)
+    expect((again.attempt, again.stalls), (2, 1), "attempt and stalls of the next claim")
+
+
+@check("I7", _NEEDS)
 async def a_reclaimed_job_is_pending_with_one_stall_and_its_attempt(store: Driver) -> None:
     first = await started(store, "a")
     expect(list(await store.reclaim(10, [0.0], now=LATE)), [first.hold], "the reclaimed holds")

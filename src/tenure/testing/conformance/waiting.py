@@ -3,15 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from tenure.driver import Capability, Driver
 from tenure.outcomes import Completed, Retried
+from tenure.presence import WorkerInfo
+from tenure.standing import Limit
 from tenure.testing.conformance.builders import (
     T0,
     after,
     claim,
+    claim_one,
     counted,
     enqueue,
     failure,
@@ -22,10 +26,11 @@ from tenure.testing.conformance.builders import (
     started,
 )
 from tenure.testing.conformance.check import check, expect, expect_that, refuse
-from tenure.types import Claim, Kept, WorkerInfo
+from tenure.types import Claim, Kept
 
 _PATIENCE = 20.0  # how long a broken store may hang before its check fails; no check waits for it
 _NEXT_DUE = Capability.NEXT_DUE, Capability.DELAY
+_OLDEST_DUE = Capability.OLDEST_DUE, Capability.DELAY
 
 
 @check("next_due()", _NEXT_DUE)
@@ -66,6 +71,54 @@ async def next_due_passes_over_paused_queues(store: Driver) -> None:
     expect(await store.next_due(both, now=T0), after(20), "next_due while one is paused")
     await store.pause("default", False)
     expect(await store.next_due(both, now=T0), after(10), "next_due after the resume")
+
+
+@check("oldest_due()", _OLDEST_DUE)
+async def oldest_due_is_of_the_due_jobs_of_each_queue(store: Driver) -> None:
+    none: list[datetime | None] = [None]
+    expect(list(await store.oldest_due([], now=T0)), [], "oldest_due of no queue")
+    expect(list(await store.oldest_due(["default"], now=T0)), none, "oldest_due, nothing stored,")
+    await enqueue(store, new_job("a", delay=30.0), new_job("b", delay=60.0, priority=9))
+    await enqueue(store, new_job("c", delay=10.0, queue="other"), new_job("d", queue="other"))
+    await enqueue(store, new_job("e", delay=90.0))
+    for now, right in (
+        (0, [None, T0]),
+        (29, [None, T0]),
+        (30, [after(30), T0]),
+        (70, [after(30), T0]),
+    ):
+        found = await store.oldest_due(["default", "other"], now=after(now))
+        expect(list(found), right, f"oldest_due after {now} s")
+    claimed = [await claim_one(store, "default", now=after(70)) for _ in range(2)]
+    expect([each.job.id for each in claimed], ["b", "a"], "the jobs claimed")
+    found = await store.oldest_due(["default"], now=after(100))
+    expect(list(found), [after(90)], "oldest_due beside running jobs")
+
+
+@check("oldest_due()", [*_OLDEST_DUE, Capability.CONTROL])
+async def oldest_due_does_not_pass_over_paused_queues(store: Driver) -> None:
+    await enqueue(store, new_job("a", delay=10.0))
+    await store.pause("default", True)
+    found = await store.oldest_due(["default"], now=after(20))
+    expect(list(found), [after(10)], "oldest_due of a paused queue")
+
+
+@check("oldest_due()", [*_OLDEST_DUE, Capability.LIMITS])
+async def oldest_due_counts_jobs_that_a_limit_holds(store: Driver) -> None:
+    await store.put_limit(Limit(key="k", concurrent=1))
+    jobs = [new_job(f"job-{n}", delay=float(n), limits=("k",)) for n in range(4)]
+    await enqueue(store, *jobs)
+    held = await claim(store, "default", now=after(10))
+    expect(len(held), 1, "how many the limit lets through")
+    found = await store.oldest_due(["default"], now=after(10))
+    expect(list(found), [after(1)], "oldest_due of jobs that a limit holds")
+
+
+@check("check()")
+async def a_store_that_answers_has_nothing_to_complain_of(store: Driver) -> None:
+    await enqueue(store, new_job("a"))
+    await store.check()
+    expect(await counted(store), {"pending": 1}, "the counts after check()")
 
 
 @check("wait()", [Capability.WAIT])
@@ -147,6 +200,7 @@ def _worker(id: str, running: int) -> WorkerInfo:
         jobs=tuple(f"job-{n}" for n in range(running)),
         version="1.2.3",
         python="3.11.0",
+        claimed_at=after(running) if running else None,
     )
 
 

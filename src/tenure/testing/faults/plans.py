@@ -109,7 +109,7 @@ class Plan:
         self.fault = fault
         self.on = on
         self.times = times
-        self.fired = 0
+        self.fired: int = 0
         self._seen = 0
         self._lifted = False
 

@@ -39,8 +39,8 @@ class Relay:
     def __init__(self, host: str, port: int, *, clock: Clock | None = None) -> None:
         self.host = "127.0.0.1"
         self.port: int = 0  # known once it is open
-        self.target = host, port
-        self.accepted = 0
+        self.target: tuple[str, int] = host, port
+        self.accepted: int = 0
         self._clock = clock or SystemClock()
         self._door: socket.socket | None = None
         self._listening = False

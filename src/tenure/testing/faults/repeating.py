@@ -12,13 +12,15 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from tenure.driver import RecordItem
-from tenure.standing import Fired, Tick
+from tenure.moved import Restored, StoredJob
+from tenure.standing import Fired, ScheduleRecord, Tick
 from tenure.testing.faults.passing import PassingDriver
 from tenure.types import (
     Answer,
     Claim,
     ClaimRequest,
     Exchanged,
+    Held,
     Hold,
     JobFilter,
     ManualRetry,
@@ -29,7 +31,7 @@ from tenure.types import (
 __all__ = ["RepeatingDriver"]
 
 T = TypeVar("T")
-E = TypeVar("E", bound=Enum | bool)
+E = TypeVar("E", bound=Enum | bool | Held)
 
 # For each operation: what a repeat answers where the first call answered otherwise, in a word.
 _RECORDED = {Recorded.APPLIED: Recorded.REPEATED}
@@ -38,6 +40,8 @@ _RETRIED = {Answer.DONE: Answer.LIVE}
 _DELETED = {Answer.DONE: Answer.UNKNOWN}
 _FIRED = {Fired.FIRED: Fired.LOST}
 _DROPPED = {True: False}
+_RESTORED = {Restored.STORED: Restored.KNOWN}
+_STORED: Mapping[Restored | Held, Restored | Held] = {Restored.STORED: Restored.KNOWN}
 
 
 class RepeatingDriver(PassingDriver):
@@ -134,6 +138,19 @@ class RepeatingDriver(PassingDriver):
     async def fire(self, ticks: Sequence[Tick], *, now: datetime | None = None) -> Sequence[Fired]:
         first = await self.inner.fire(ticks, now=now)
         return _read(first, await self.inner.fire(ticks, now=now), _FIRED)
+
+    # --- moving ---------------------------------------------------------------------------------
+
+    async def restore(
+        self, jobs: Sequence[StoredJob], *, now: datetime | None = None
+    ) -> Sequence[Restored | Held]:
+        first = await self.inner.restore(jobs, now=now)
+        second = await self.inner.restore(jobs, now=now)
+        return _read(first, second, _STORED)
+
+    async def restore_schedules(self, schedules: Sequence[ScheduleRecord]) -> Sequence[Restored]:
+        first = await self.inner.restore_schedules(schedules)
+        return _read(first, await self.inner.restore_schedules(schedules), _RESTORED)
 
 
 # What answers the same again, so that the second answer is given as it is.

@@ -1,4 +1,5 @@
--- Makes jobs whose lease has run out pending again, longest ago first.
+-- Makes jobs whose lease has run out pending again, longest ago first. Where it is restricted to holds,
+-- also those that end later than their whole lease from now: the clock was set back since.
 -- In: how many at most; the delays by stalls before, the last for all later ones; the holds to
 --     restrict to, as three arrays, or NULLs; now or NULL for the server's.
 -- Out: the holds that this ended.
@@ -13,7 +14,9 @@ DECLARE
 BEGIN
     FOR v_job IN
         SELECT j.* FROM {schema}.jobs AS j
-        WHERE j.state = 2 AND j.lease_until <= v_now
+        WHERE j.state = 2
+            AND (j.lease_until <= v_now
+                OR (p_ids IS NOT NULL AND {schema}.ends_ahead(j.lease_until, j.lease, v_now)))
             AND (p_ids IS NULL OR (
                 j.serial = p_serials[array_position(p_ids, j.id)]
                 AND j.token = p_tokens[array_position(p_ids, j.id)]

@@ -1,4 +1,5 @@
--- Makes jobs pending again whose lease has run out, longest ago first.
+-- Makes jobs pending again whose lease has run out, longest ago first; of given holds also those that
+-- end later than their whole lease from now: the clock was set back since.
 -- In: how many at most, what their histories get, how many delays, the delays, then '*' for any
 --     hold, or id, serial, token of each hold that may be ended.
 -- Out: id, serial and token of each hold that this ended, flat.
@@ -16,7 +17,7 @@ end
 local due = {}
 local function look_at(ids, wanted)
     for n, mark in pairs(read_marks(ids)) do
-        if mark and mark[STATE] == PROCESSING and mark[UNTIL] <= NOW and wanted(n, mark) then
+        if mark and mark[STATE] == PROCESSING and wanted(n, mark) then
             due[#due + 1] = { id = ids[n], mark = mark }
         end
     end
@@ -25,7 +26,7 @@ end
 if ARGV[at] == '*' then
     local members = call('ZRANGEBYSCORE', LEASES, '-inf', NOW_TEXT, 'LIMIT', 0, limit)
     local ids = ids_in(members)
-    look_at(ids, function() return true end)
+    look_at(ids, function(_, mark) return mark[UNTIL] <= NOW end)
     if #due < #ids then
         -- A lease without a readable mark would stand at the head for ever.
         local whole = {}
@@ -50,6 +51,7 @@ else
     look_at(ids, function(n, mark)
         local i = at + 3 * (n - 1)
         return held_by(mark, tonumber(ARGV[i + 1]), ARGV[i + 2])
+            and (mark[UNTIL] <= NOW or mark[UNTIL] > NOW + mark[LEASE])
     end)
 end
 table.sort(due, function(a, b)

@@ -189,6 +189,19 @@ local function ids_in(members)
     return ids
 end
 
+-- I12: members that name no job, as no script makes them, are taken out of their place for good.
+-- Whether there were any: then what is left is fewer than was asked for.
+local function drop_nameless(key, members, ids)
+    local found = false
+    for i = #ids, 1, -1 do
+        if ids[i] == '' then
+            call('ZREM', key, members[i])
+            found = true
+        end
+    end
+    return found
+end
+
 -- `kind` and `number` of a queue name a place; each name is made once.
 local names = { ready = {}, ended = {} }
 

@@ -19,9 +19,11 @@ local function read_due(queue, priority, most)
     if lanes_made then
         lanes().newly_exposed() -- it is read now
     end
-    local members =
-        call('ZRANGEBYSCORE', ready_key(queue, priority), '-inf', NOW_TEXT, 'LIMIT', 0, most)
-    local ids = ids_in(members)
+    local key, members, ids = ready_key(queue, priority)
+    repeat
+        members = call('ZRANGEBYSCORE', key, '-inf', NOW_TEXT, 'LIMIT', 0, most)
+        ids = ids_in(members)
+    until not drop_nameless(key, members, ids)
     return {
         queue = queue, priority = priority, members = members, ids = ids,
         packed = read_all(MARKS, ids), -- false where there is none

@@ -44,17 +44,21 @@ local function make_keys()
         return held
     end
 
-    -- Let the job hold the key from now on, in the place of whoever did.
-    local function hold(id, unique)
-        local ends = 0
-        if unique.period then
-            ends = math.floor(math.min(NOW + unique.period, LATEST) + 0.5)
+    -- Let the job hold the key, in the place of whoever did; 0 is no end.
+    local function hold_until(id, unique, ends)
+        if ends > 0 then
             put('ZADD', UNIQUE_ENDS, int(ends), unique.key)
         else
             put('ZREM', UNIQUE_ENDS, unique.key)
         end
         local kind = unique.mode == THROTTLE and 'T' or 'J'
         put('HSET', UNIQUE_KEYS, unique.key, string.format('%016d', ends) .. kind .. id)
+    end
+
+    -- The same from now on, for its period.
+    local function hold(id, unique)
+        local period = unique.period
+        hold_until(id, unique, period and math.floor(math.min(NOW + period, LATEST) + 0.5) or 0)
     end
 
     -- The job has ended, or started where that is the end of its hold.
@@ -89,8 +93,8 @@ local function make_keys()
     end
 
     return {
-        forget = forget, free = free, free_started = free_started, hold = hold, holder = holder,
-        of = of,
+        forget = forget, free = free, free_started = free_started, hold = hold,
+        hold_until = hold_until, holder = holder, of = of,
     }
 end
 

@@ -1,0 +1,121 @@
+"""I6 and I7: which holds ended before their time, and which too late. Part of the checker.
+
+What is known of a lease is known without doubt: it lasts for its length from the moment on at
+which its claim, or an extension that was answered, was *sent*. Whoever takes the job before that
+must have an excuse, of which there is one: it started in the moments after the clock was set
+forward, before the others could extend their leases (docs/guarantees.md).
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+
+from chaos.facts import Facts, Hold
+from chaos.ledger import Entry
+from chaos.load import LEASE
+from chaos.violation import Violation
+
+__all__ = ["Recovery", "early", "leases", "recoveries"]
+
+INTERVAL = max(1.0, min(LEASE, 60.0))  # between two looks of a worker for leases that ran out (W5)
+GAP = LEASE / 3 + LEASE / 12  # within which who lives extends: a third, and the keeper's tick
+JUST_BEFORE = 0.5  # seconds from a worker's note that it is ready to its first look
+BUSY = 5.0  # seconds that the machine may take over all this
+STARTING = 3.0  # the same, for a worker to be started in the place of another one
+
+
+class Early(msgspec.Struct, frozen=True):
+    """A job was given to somebody while the lease of a living worker lasted."""
+
+    hold: Hold
+    seconds: float  # that it would have lasted
+    excused: bool
+
+
+class Recovery(msgspec.Struct, frozen=True):
+    """A job that a killed worker had in its hands was made claimable again."""
+
+    job_id: str
+    seconds: float
+    bound: float
+
+
+def leases(known: Facts) -> Iterator[Violation]:
+    """Every violation by a lease that ended at the wrong time."""
+    for found in early(known):
+        if not found.excused:
+            text = f"hold {found.hold.serial}, {found.seconds:.2f} s before its end"
+            yield Violation("taken early", found.hold.job_id, text)
+    for recovery in recoveries(known):
+        if recovery.seconds > recovery.bound:
+            text = f"after {recovery.seconds:.1f} s, at most {recovery.bound:.1f} s"
+            yield Violation("recovered late", recovery.job_id, text)
+
+
+def early(known: Facts) -> Iterator[Early]:
+    """Each hold of which it is certain that its handler ran on, and its lease with it."""
+    for job_id, starts in known.starts.items():
+        for one, other in pairwise(starts):
+            hold = Hold(job_id, one.serial)
+            reclaim = _reclaim(known, job_id, one.at, other.at)
+            taken = other.at if reclaim is None else reclaim.at
+            over = min(known.ends.get(hold, taken + 1), known.gone.get(one.process, taken + 1))
+            if hold in known.settled or over <= taken:
+                continue
+            proof = max(at for at in known.proofs(one) if at <= taken)
+            if taken < proof + LEASE:
+                excused = _in_the_gap(known, proof, taken, reclaim)
+                yield Early(hold, proof + LEASE - taken, excused)
+
+
+def _reclaim(known: Facts, job_id: str, after: float, until: float) -> Entry | None:
+    """The first of the job between these, if anybody heard of it."""
+    found = [entry for entry in known.reclaims.get(job_id, ()) if after < entry.at <= until]
+    return min(found, key=lambda entry: entry.at, default=None)
+
+
+def _in_the_gap(known: Facts, proof: float, taken: float, reclaim: Entry | None) -> bool:
+    takers = known.ready if reclaim is None else (reclaim.process,)
+    return any(
+        proof < shift.at < taken
+        and any(-JUST_BEFORE <= known.ready[taker] - shift.at <= GAP for taker in takers)
+        for shift in known.shifts
+        if shift.forward
+    )
+
+
+def recoveries(known: Facts) -> list[Recovery]:
+    """Each job that a killed worker had in its hands, where somebody heard of the reclaim.
+
+    What is not known is passed over: a reclaim whose answer was lost, or whose worker was killed
+    before it could note it.
+    """
+    recovered: list[Recovery] = []
+    for killed, start in known.in_flight():
+        entries = known.reclaims.get(start.job_id, ())
+        found = min((e.at for e in entries if e.at > start.at), default=None)
+        later = min((e.at for e in known.starts[start.job_id] if e.at > start.at), default=None)
+        if found is None or found < killed or (later is not None and later < found):
+            continue
+        bound = _bound(known, start.at, killed, found)
+        recovered.append(Recovery(start.job_id, found - killed, bound))
+    return recovered
+
+
+def _bound(known: Facts, start: float, killed: float, found: float) -> float:
+    """A lease and an interval, and what each accident meanwhile may cost beyond that.
+
+    While the store cannot be used nobody looks, and who has met an error looks an interval later.
+    For a lease after the clock was set, and until all is clear, a hold is reclaimed only when it
+    has been seen to stand still for a whole lease.
+    """
+    bound = LEASE + INTERVAL + BUSY
+    for accident in known.accidents:
+        if accident.kind == "kill":
+            bound += STARTING if killed < accident.began < found else 0.0
+        elif accident.began < found and accident.ended > killed - INTERVAL:
+            bound += accident.ended - accident.began + INTERVAL
+    if any(start - 3 * LEASE < shift.at < found for shift in known.shifts):
+        bound += LEASE + 2 * INTERVAL
+    return bound

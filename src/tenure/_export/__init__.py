@@ -1,0 +1,1 @@
+"""The file format of exports: what its lines are, which are refused, how one is read whole."""

@@ -1,0 +1,1 @@
+"""The tour that `tenure demo` and `make demo` show. Imported by nothing else."""

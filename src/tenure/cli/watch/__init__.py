@@ -1,0 +1,1 @@
+"""What `tenure worker` tells of itself while it runs: its health port, its metrics, systemd."""
