@@ -86,7 +86,7 @@ class Exercise(Calls):
         self.ledger.schedules.check(found.items)
 
     def check_next_due(self, queues: Sequence[str]) -> None:
-        """The earliest instant; where jobs have keys, one at which there is something, or before.
+        """The earliest instant; where keys are or were, one at which there is something, or before.
 
         A job behind a due one of the same queue, priority and keys need not be looked at.
         """
@@ -100,7 +100,8 @@ class Exercise(Calls):
             if job.state is State.PENDING
         ]
         latest = self.ledger.next_due(waiting, self.now)
-        if any(job.limits for job in waiting):
+        accepted = self.ledger.accepted.values()
+        if self.ledger.limits.were_put or any(job.limits for job in accepted):
             for due in found:
                 assert due is None or due > self.now, f"next_due is not after now: {due}"
                 early = latest is None or (due is not None and due <= latest)

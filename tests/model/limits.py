@@ -55,10 +55,12 @@ class LimitLedger:
     """The limits that stand, and the claims that a rate has counted."""
 
     limits: dict[str, Limit] = field(default_factory=dict[str, Limit])
+    were_put: bool = False  # a store may keep notes about keys when the last limit is gone
     claims: list[tuple[str, datetime]] = field(default_factory=list[tuple[str, datetime]])
 
     def put(self, limit: Limit) -> None:
         self.limits[limit.key] = limit
+        self.were_put = True
 
     def places(self, held: Iterable[Iterable[str]]) -> Places:
         """What counts while jobs with these keys are held."""

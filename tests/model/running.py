@@ -31,7 +31,7 @@ _FIND_ONLY = (Phase.generate,)
 _PHASES = settings().phases if "TENURE_MODEL_SECONDS" in os.environ else _FIND_ONLY
 
 SHORT = settings(_SAME_EACH_TIME, phases=_PHASES, max_examples=30, stateful_step_count=50)
-LONG = settings(_ANY, max_examples=200, stateful_step_count=80)
+LONG = settings(_ANY, phases=_PHASES, max_examples=200, stateful_step_count=80)
 MOVING = settings(SHORT, max_examples=12)
 TEETH = settings(_SAME_EACH_TIME, phases=_FIND_ONLY, max_examples=150, stateful_step_count=120)
 
