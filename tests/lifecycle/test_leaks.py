@@ -24,6 +24,7 @@ POOLED = {
     "thread tenure-handler": CONCURRENCY,
     "task _Listener._read_on": 1,
     "task Listener._run": 1,
+    "task Claimer._wait": 1,  # for hints, which a worker that is not idle asks for now and then
     "anon_inode": 1,  # of the keeper's loop, from its first extension on: after ten seconds
 }
 GROWTH = 1_000_000  # bytes of Python's, from a tenth of the jobs to all of them

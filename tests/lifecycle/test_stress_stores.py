@@ -286,6 +286,33 @@ def test_waits_for_jobs_end_with_whoever_waits(url: str) -> None:
     wait_for_nothing(outside)
 
 
+def test_a_close_that_is_cancelled_leaves_nothing(url: str) -> None:
+    """At whichever of its steps: who has no time to wait for a store gives it up all the same."""
+    outside = belongings()
+
+    async def main() -> None:
+        before = belongings()
+        for turns in range(1, 30):
+            queue = await tenure.connect(url)
+            driver = await queue.driver()
+            waits = [
+                asyncio.ensure_future(driver.wait([name], 30.0)) for name in ("default", "other")
+            ]
+            await asyncio.gather(*(queue.counts() for _ in range(3)), asyncio.sleep(0.01))
+            closing = asyncio.ensure_future(queue.close())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            closing.cancel()
+            await asyncio.wait([closing])
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+            await wait_on_loop(before)
+
+    asyncio.run(main())
+    wait_for_nothing(outside)
+
+
 async def test_relays_are_opened_and_closed_with_connections_through_them(
     redis_server: RedisServer,
 ) -> None:

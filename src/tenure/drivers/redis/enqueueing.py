@@ -58,10 +58,12 @@ class Enqueuing:
     async def close(self) -> None:
         """Stop; what is under way ends as an ambiguous failure."""
         sender, self._sender = self._sender, None
-        if sender is not None and not sender.done():
-            sender.cancel()
-            await asyncio.wait([sender])
-        self._give_up()  # also those that a sender was to send which came to no step of its own
+        try:
+            if sender is not None and not sender.done():
+                sender.cancel()
+                await asyncio.wait([sender])
+        finally:  # also those that a sender was to send which came to no step of its own
+            self._give_up()
 
     async def _run(self) -> None:
         calls: list[_Call] = []

@@ -8,6 +8,7 @@ decide, so each error says whether it is ambiguous.
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from tenure.drivers.redis.client import Address, Argument, BlockingWire, Server, Wire, parsed
@@ -179,8 +180,9 @@ class Links:
         await self._drop_idle()
 
     async def _drop_idle(self) -> None:
-        while self._idle:
-            await self._idle.pop().close()
+        async with AsyncExitStack() as closing:  # all of them, also when this is cancelled
+            while self._idle:
+                closing.push_async_callback(self._idle.pop().close)
 
 
 class BlockingLink:

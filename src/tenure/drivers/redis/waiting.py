@@ -9,6 +9,7 @@ here. A lost connection only costs latency: callers poll as well.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from random import random
 from typing import Any
 
@@ -50,8 +51,9 @@ class Waiting:
     async def close(self) -> None:
         """Stop reading, and end all waits."""
         listeners, self._listeners = self._listeners, {}
-        for listener in listeners.values():
-            await listener.close()
+        async with AsyncExitStack() as closing:  # all of them, also when this is cancelled
+            for listener in listeners.values():
+                closing.push_async_callback(listener.close)
 
 
 class _Listener:
@@ -84,11 +86,13 @@ class _Listener:
 
     async def close(self) -> None:
         reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.cancel()
-            await asyncio.wait([reader])
-        await self._drop()
-        self._tell()
+        try:
+            if reader is not None:
+                reader.cancel()
+                await asyncio.wait([reader])
+        finally:
+            self._tell()
+            await self._drop()
 
     async def _read_on(self) -> None:
         """Read until nobody waits. A read that is under way then goes on for the next to come."""
