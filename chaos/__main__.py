@@ -35,6 +35,7 @@ class Options(argparse.Namespace):
     minutes: float
     seed: int
     report: Path | None
+    ledgers: Path | None
 
     @property
     def title(self) -> str:
@@ -97,20 +98,35 @@ def scene_of(chosen: Options) -> Generator[Scene]:
         yield Scene(place, stack.enter_context(server), disk, clocks, able)
 
 
+@contextmanager
+def folder_of(chosen: Options) -> Generator[Path]:
+    """Where the ledgers are written: a place of their own, or one that is gone afterwards."""
+    if chosen.ledgers is not None:
+        chosen.ledgers.mkdir(parents=True)
+        yield chosen.ledgers
+        return
+    with tempfile.TemporaryDirectory(prefix="tenure-chaos-") as name:
+        yield Path(name)
+
+
 def options() -> Options:
     parser = argparse.ArgumentParser(description="Disturb a store under load, and check each job.")
     parser.add_argument("--store", choices=STORES, default="sqlite")
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path, help="a file for the numbers, as Markdown")
-    return parser.parse_args(namespace=Options())
+    parser.add_argument("--ledgers", type=Path, help="a new folder, where the ledgers stay")
+    chosen = parser.parse_args(namespace=Options())
+    if chosen.ledgers is not None and chosen.ledgers.exists():
+        parser.error(f"--ledgers: {chosen.ledgers} is there already; name a new folder")
+    return chosen
 
 
 def main() -> int:
     chosen = options()
     print(chosen.title, flush=True)
-    with tempfile.TemporaryDirectory(prefix="tenure-chaos-") as name, scene_of(chosen) as scene:
-        problems = asyncio.run(perform(chosen, Path(name), scene))
+    with folder_of(chosen) as folder, scene_of(chosen) as scene:
+        problems = asyncio.run(perform(chosen, folder, scene))
     for problem in problems[:50]:
         print(f"wrong: {problem}", file=sys.stderr)
     if len(problems) > 50:

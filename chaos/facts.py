@@ -1,7 +1,7 @@
 """All entries and all jobs, arranged for the checker. It judges nothing."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -66,12 +66,12 @@ class Facts(msgspec.Struct):
         """The instants from which on the hold of this start has lasted for a lease."""
         return [sent(start), *self.extended.get(Hold(start.job_id, start.serial), ())]
 
-    def spans(self, job_ids: Sequence[str]) -> list[Span]:
+    def spans(self, job_ids: Sequence[str], taken: Mapping[Hold, float]) -> list[Span]:
         """The proved ones, by time.
 
         The outcome was taken under the same hold that started it; or its worker was killed, and
-        the lease had not run out then. A hold that was lost proves nothing: another may run beside
-        it.
+        until then the lease had neither run out nor been taken away, as those in `taken` were. A
+        hold that was lost proves nothing: another may run beside it.
         """
         found: list[Span] = []
         for job_id in job_ids:
@@ -82,7 +82,7 @@ class Facts(msgspec.Struct):
                 if hold in self.settled and end is not None:
                     found.append(Span(start.at, end, hold))
                 elif end is None and killed is not None and hold not in self.told:
-                    until = max(self.proofs(start)) + LEASE
+                    until = min(max(self.proofs(start)) + LEASE, taken.get(hold, killed))
                     found.append(Span(start.at, min(killed, until), hold))
         return sorted(found)
 

@@ -2,10 +2,11 @@
 
 from bisect import bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from chaos.facts import Facts, Hold, sent
+from chaos.leases import early
 from chaos.load import MAX_STALLS, ONE_AT_A_TIME, RATE
 from chaos.violation import Violation
 
@@ -16,11 +17,12 @@ WINDOWS = (1.0, 10.0)  # seconds over which claims of limited jobs are counted
 
 def holds(known: Facts) -> Iterator[Violation]:
     """Every violation by a start that should not have been, or not then."""
+    taken = {each.hold: each.at for each in early(known) if each.excused}
     yield from _starts(known)
     yield from _reasons(known)
-    yield from _overlaps(known)
+    yield from _overlaps(known, taken)
     yield from _unique_keys(known)
-    yield from _limits(known)
+    yield from _limits(known, taken)
     yield from _rate(known)
 
 
@@ -57,11 +59,11 @@ def _reasons(known: Facts) -> Iterator[Violation]:
                 yield Violation("untold", start.job_id, text)
 
 
-def _overlaps(known: Facts) -> Iterator[Violation]:
+def _overlaps(known: Facts, taken: Mapping[Hold, float]) -> Iterator[Violation]:
     """I2: no two holds of one job were current at once."""
     for job_id, starts in known.starts.items():
         if len(starts) > 1:
-            for one, other in pairwise(known.spans([job_id])):
+            for one, other in pairwise(known.spans([job_id], taken)):
                 if other.began < one.ended:
                     text = f"serials {one.hold.serial} and {other.hold.serial}"
                     yield Violation("two holds", job_id, text)
@@ -84,10 +86,10 @@ def _unique_keys(known: Facts) -> Iterator[Violation]:
                 yield Violation("key shared", job_id, key)
 
 
-def _limits(known: Facts) -> Iterator[Violation]:
+def _limits(known: Facts, taken: Mapping[Hold, float]) -> Iterator[Violation]:
     """No two jobs of a key with a limit of one were held at once."""
     for key, job_ids in _limited(known, ONE_AT_A_TIME).items():
-        for one, other in pairwise(known.spans(job_ids)):
+        for one, other in pairwise(known.spans(job_ids, taken)):
             if other.began < one.ended:
                 yield Violation("limit exceeded", other.hold.job_id, f"{key}: {one.hold.job_id}")
 

@@ -29,6 +29,7 @@ class Early(msgspec.Struct, frozen=True):
     """A job was given to somebody while the lease of a living worker lasted."""
 
     hold: Hold
+    at: float
     seconds: float  # that it would have lasted
     excused: bool
 
@@ -66,7 +67,7 @@ def early(known: Facts) -> Iterator[Early]:
             proof = max(at for at in known.proofs(one) if at <= taken)
             if taken < proof + LEASE:
                 excused = _in_the_gap(known, proof, taken, reclaim)
-                yield Early(hold, proof + LEASE - taken, excused)
+                yield Early(hold, taken, proof + LEASE - taken, excused)
 
 
 def _reclaim(known: Facts, job_id: str, after: float, until: float) -> Entry | None:

@@ -191,6 +191,11 @@ def test_a_start_beside_a_handler_whose_worker_was_killed_then_is_found() -> Non
     assert kinds_found == {"two holds", "taken early"}
 
 
+def test_a_hold_that_was_taken_in_the_gap_ends_there_though_its_worker_is_killed_later() -> None:
+    entries = [*KILLED_AND_OVERLAPPING, clock(3.0, 3600.0), READY]
+    assert check(entries, [changed(result=["x", 2, "p"])]) == []
+
+
 def test_a_recovery_in_time_is_none_and_an_outage_may_delay_it() -> None:
     jobs = [changed(result=["x", 2, "p"])]
     assert check(recovered(3.0 + LEASE), jobs) == []
