@@ -156,7 +156,11 @@ class Pool:
         idle, self._idle = self._idle, []
         for connection in list(self._busy):
             connection.terminate()
-        await asyncio.gather(*(connection.close() for connection in idle))
+        try:
+            await asyncio.gather(*(connection.close() for connection in idle))
+        finally:
+            for connection in idle:  # cancelled: a goodbye may not even have begun
+                connection.terminate()
 
 
 async def persist(
