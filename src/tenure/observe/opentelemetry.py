@@ -9,6 +9,7 @@ Names and attributes follow the semantic conventions for messaging
 headers of the job. Payloads and results are in no span.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -104,6 +105,9 @@ class Tracing:
                 result = await call()
             except Cancel:
                 current.set_attribute("tenure.job.outcome", "cancelled")
+                raise
+            except asyncio.CancelledError:  # by its time limit, a cancel, or the end of its hold
+                current.set_attribute("tenure.job.outcome", "interrupted")
                 raise
             except Exception as error:
                 _failed(current, error)

@@ -158,3 +158,19 @@ async def test_verdicts_are_no_errors() -> None:
         outcomes = [(span.attributes or {})["tenure.job.outcome"] for span in spans]
         assert outcomes == ["snoozed", "cancelled"]
         assert {span.status.status_code for span in spans} == {StatusCode.UNSET}
+
+
+async def test_an_attempt_that_passes_its_time_limit_is_interrupted() -> None:
+    async with open_world("memory") as world:
+        traced = Traced(world)
+
+        @traced.worker.handler("work", timeout=5, retry=tenure.RetryPolicy(max_attempts=1))
+        async def work(payload: object) -> None:
+            await world.clock.sleep(1000)
+
+        job = await traced.queue.dispatch("work")
+        async with running(traced.worker):
+            await world.advance(10)
+        assert await world.state(job) == "failed"
+        [span] = traced.spans(SpanKind.CONSUMER)
+        assert (span.attributes or {})["tenure.job.outcome"] == "interrupted"

@@ -18,8 +18,8 @@ from tenure.testing.conformance.builders import (
     stored,
 )
 from tenure.testing.conformance.check import check, expect
-from tenure.testing.conformance.moving import dumped, restore, restored, whole
 from tenure.testing.conformance.uniqueness import keyed, refused
+from tenure.testing.conformance.whole_jobs import dumped, restore, restored, whole
 from tenure.types import Enqueued, Held, UniqueKey
 
 _UNIQUE = (Capability.RESTORE, Capability.UNIQUE)
