@@ -36,7 +36,8 @@ class Store:
         self._build = None if isinstance(driver, Driver) else driver
         self._first = driver if isinstance(driver, Driver) else driver()
         self._first_taken_by: int | None = None  # a process
-        self._guard = (os.getpid(), threading.Lock())  # of the two around it
+        # Of the two around it, by process: a thread of the parent may have held it at the fork.
+        self._guards = {os.getpid(): threading.Lock()}
         self._opened: dict[asyncio.AbstractEventLoop, _Opened] = {}
         self._clock = clock
         self.closed: bool = False
@@ -56,11 +57,7 @@ class Store:
 
     @property
     def _lock(self) -> threading.Lock:
-        process, lock = self._guard
-        if process != os.getpid():  # a thread of the parent may have held it at the fork
-            lock = threading.Lock()
-            self._guard = (os.getpid(), lock)
-        return lock
+        return self._guards.setdefault(os.getpid(), threading.Lock())
 
     async def driver(self) -> Driver:
         """The opened driver for the running event loop, opened now where it was not.

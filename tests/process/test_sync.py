@@ -20,6 +20,16 @@ def test_forked_workers_of_a_threaded_server_dispatch_beside_their_parent(
     assert {job.state for job in each_stage.jobs(ids)} == {"pending"}
 
 
+def test_a_fork_finds_the_background_thread_with_no_lock_in_its_hands(each_stage: Stage) -> None:
+    """Whoever it belongs to: in the child nobody would free it, and the next call would hang."""
+    program = each_stage.start("blocking", what="hold")
+    assert program.wait(seconds=60.0) == 0, program.stderr
+    assert program.stderr == ""
+    [done] = each_stage.ledger.read("done")
+    assert done["codes"] == [0] * 20
+    assert all(job.state == "pending" for job in each_stage.jobs([f"child-{n}" for n in range(20)]))
+
+
 def test_an_interrupted_wait_ends_and_the_queue_can_still_be_used(stage: Stage) -> None:
     """Ctrl-C reaches the program; the job is not touched; the program then ends at once."""
     program = stage.start("blocking", what="wait")

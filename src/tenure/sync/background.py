@@ -1,8 +1,9 @@
 """The one event loop of a process on which blocking calls are run, in a thread of its own.
 
 It is started by the first call and ended when the last queue that was used on it is closed, else by
-the end of the program. It must never outlive a fork, keep an interpreter alive, or let a thread
-that runs an event loop wait for it.
+the end of the program. It stands still while the process is forked, so that the child finds no lock
+held that it had. It must never outlive a fork, keep an interpreter alive, or let a thread that runs
+an event loop wait for it.
 """
 
 import asyncio
@@ -11,18 +12,18 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from tenure.errors import RuntimeUnavailable
 
-__all__ = ["Background", "User", "background"]
+__all__ = ["BACKGROUND", "Background", "User"]
 
 T = TypeVar("T")
 
 _AT_EXIT = 1.0  # seconds that the end of a program may be held up in all
+_AT_FORK = 1.0  # seconds that a fork waits for a loop that somebody blocks
 
 
 class User(Protocol):
@@ -42,11 +43,16 @@ class Background:
         self._lock = threading.Lock()
         self._users: WeakSet[User] = WeakSet()
         self._calls = 0
+        self._forking: int | None = None  # the thread that does
         # Kept for ever: dropping what a fork has copied would close what the parent uses.
         self._inherited: list[_Turning] = []
         atexit.register(self._end)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_in_child)
+            os.register_at_fork(
+                before=self._before_fork,
+                after_in_parent=self._after_in_parent,
+                after_in_child=self._after_in_child,
+            )
 
     def call(self, user: User, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run what `begin` gives on the loop and wait for its end; raises what it raises.
@@ -95,11 +101,30 @@ class Background:
         turning, self._turning = self._turning, None
         return turning
 
+    def _before_fork(self) -> None:
+        """Let the loop stand still where it holds no lock that nobody would free in the child.
+
+        Those of others above all, which cannot be replaced there: of TLS, which a connection takes
+        even when it does not use it, of a module that is being imported, of users' middleware.
+        """
+        self._lock.acquire()
+        self._forking = threading.get_ident()
+        if self._turning is not None:
+            self._turning.stand()
+
+    def _after_in_parent(self) -> None:
+        if self._forking != threading.get_ident():
+            return  # the fork had begun when these hooks were made
+        self._forking = None
+        if self._turning is not None:
+            self._turning.go_on()
+        self._lock.release()
+
     def _after_in_child(self) -> None:
         """Only the thread that forked is left, and whoever held the lock is not."""
         if self._turning is not None:
             self._inherited.append(self._turning)
-        self._turning = None
+        self._turning = self._forking = None
         self._lock = threading.Lock()
         self._users = WeakSet()
         self._calls = 0
@@ -117,6 +142,7 @@ class _Turning:
 
     def __init__(self) -> None:
         self._ready = threading.Event()
+        self._going_on = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tenure-sync", daemon=True)
         self._thread.start()
         self._ready.wait()
@@ -125,6 +151,21 @@ class _Turning:
         """Close these users, end the loop and wait for its thread; for a moment only."""
         asyncio.run_coroutine_threadsafe(self._close(users or []), self.loop)
         self._thread.join(_AT_EXIT)
+
+    def stand(self) -> None:
+        """Have the loop stand still until `go_on`, at the end of what it does now.
+
+        Waits for that, for a moment only. Does nothing in the loop's own thread.
+        """
+        if threading.current_thread() is self._thread:
+            return
+        stands, self._going_on = threading.Event(), threading.Event()
+        with suppress(RuntimeError):  # it has ended
+            self.loop.call_soon_threadsafe(_stand, stands, self._going_on)
+            stands.wait(_AT_FORK)
+
+    def go_on(self) -> None:
+        self._going_on.set()
 
     async def _close(self, users: list[User]) -> None:
         try:
@@ -142,6 +183,11 @@ class _Turning:
         await self._stopped.wait()
 
 
+def _stand(stands: threading.Event, going_on: threading.Event) -> None:
+    stands.set()
+    going_on.wait()
+
+
 def refuse_on_a_loop() -> None:
     """Raise `RuntimeUnavailable` where a blocking call would hold up an event loop."""
     try:
@@ -154,10 +200,6 @@ def refuse_on_a_loop() -> None:
     )
 
 
-@cache
-def background() -> Background:
-    """The one of this process, since a program has one end and a fork takes all of it along.
-
-    Its hooks cannot be taken back, so it is made once, at the first blocking call.
-    """
-    return Background()
+# Of the process, since a program has one end and a fork takes all of it along. Made by the import,
+# of which there is one whatever number of threads come first; its hooks cannot be taken back.
+BACKGROUND = Background()

@@ -19,7 +19,7 @@ from tenure.queue import Queue
 from tenure.schedules import Schedule
 from tenure.standing import Limit, Missed
 from tenure.states import State
-from tenure.sync.background import background
+from tenure.sync.background import BACKGROUND
 from tenure.sync.job_handle import SyncJobHandle
 from tenure.sync.within import at_once, blocking, on_this_thread
 from tenure.types import Answer, Counts, Job, Page
@@ -52,7 +52,7 @@ class SyncQueue:
         self._queue = queue
 
     def _run(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return background().call(self._queue, begin)
+        return BACKGROUND.call(self._queue, begin)
 
     # --- life cycle -----------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from tenure.sync.background import background
+from tenure.sync.background import BACKGROUND
 from tenure.task import Task, Using
 from tenure.testing.processed import Processed
 from tenure.types import Job
@@ -28,7 +28,7 @@ class SyncBench:
         self._bench = bench
 
     def _run(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return background().call(self._bench.queue, begin)
+        return BACKGROUND.call(self._bench.queue, begin)
 
     def drain(self, *, with_scheduled: bool = False) -> list[Job[Any]]:
         """As `Bench.drain`."""

@@ -2,7 +2,11 @@
 
 import os
 import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import tenure
 from tests.process.programs.setting import Setting
@@ -39,6 +43,41 @@ def serve() -> None:
     setting.ledger.write("done", codes=codes)
 
 
+Stored = Sequence[tenure.JobHandle[Any]]
+Store = Callable[[Sequence[tenure.Call]], Awaitable[Stored]]
+LOCK = threading.Lock()
+
+
+async def locking(calls: Sequence[tenure.Call], store: Store) -> Stored:
+    """A middleware with a lock of its own, as TLS and imports have: it nearly always holds it."""
+    with LOCK:
+        time.sleep(0.005)  # noqa: ASYNC251 -- it is what must not be found in the middle
+    return await store(calls)
+
+
+def hold() -> None:
+    """Fork again and again while other threads dispatch; each child dispatches once."""
+    own = tenure.connect(setting.url, middleware=[locking]).sync
+    over = threading.Event()
+
+    def dispatch() -> None:
+        while not over.is_set():
+            own.dispatch("quick")
+
+    codes: list[int] = []
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(dispatch)
+        for number in range(20):
+            pid = os.fork()
+            if pid == 0:
+                own.dispatch("quick", id=f"child-{number}")
+                os._exit(0)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        over.set()
+    setting.ledger.write("done", codes=codes)
+
+
 def wait() -> None:
     """Until Ctrl-C."""
     job = queue.dispatch("nobody")
@@ -51,4 +90,4 @@ def wait() -> None:
 
 if __name__ == "__main__":
     setting.ready()
-    {"serve": serve, "wait": wait}[setting.options["what"]]()
+    {"serve": serve, "hold": hold, "wait": wait}[setting.options["what"]]()
