@@ -14,7 +14,7 @@ from typing import BinaryIO
 from tests.edge.cli.running import PROGRAM, call
 from tests.process.waiting import wait_until
 
-__all__ = ["APP", "Program", "Start", "starting", "state", "wait_for"]
+__all__ = ["APP", "Program", "Start", "entered", "starting", "state", "wait_for"]
 
 APP = """
 import os
@@ -32,6 +32,7 @@ async def send(to: str) -> str:
 
 @tasks.task
 def gate(path: str) -> int:
+    open(path + ".entered", "w").close()
     while not os.path.exists(path):
         time.sleep(0.01)
     return os.getpid()
@@ -39,6 +40,7 @@ def gate(path: str) -> int:
 
 @tasks.task
 async def hold_up(path: str) -> None:
+    open(path + ".entered", "w").close()
     while not os.path.exists(path):
         time.sleep(0.01)  # nothing else turns on the event loop meanwhile
 
@@ -154,3 +156,9 @@ def state(url: str, job_id: str) -> str:
 
 def wait_for(url: str, job_id: str, wanted: str) -> None:
     wait_until(lambda: state(url, job_id) == wanted, lambda: f"{job_id}: {state(url, job_id)}")
+
+
+def entered(path: Path) -> None:
+    """Wait until a handler waits for the path: a claimed job's handler may not run yet."""
+    mark = path.with_name(f"{path.name}.entered")
+    wait_until(mark.exists, lambda: f"no handler waits for {path}")

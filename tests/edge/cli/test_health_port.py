@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.edge.cli.programs import Program, Start, wait_for
+from tests.edge.cli.programs import Program, Start, entered, wait_for
 from tests.edge.cli.running import call, lines, run
 from tests.process.waiting import wait_until
 from tests.servers import postgres, redis
@@ -37,6 +37,7 @@ async def spin(seconds):
 
 
 async def gate(path):
+    open(path + ".entered", "w").close()
     while not os.path.exists(path):
         await asyncio.sleep(0.01)
 
@@ -257,7 +258,7 @@ def test_draining_it_is_live_and_not_ready(url: str, folder: Path, begin: Begin)
     probe = begin()
     probe.ready()
     job = dispatch(url, "gate", str(folder / "go"))
-    wait_for(url, job, "processing")
+    entered(folder / "go")
     probe.program.send(signal.SIGTERM, "asked to stop")
     probe.becomes("/readyz", 503, "the program is stopping", live=True)
     (folder / "go").touch()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edge.cli.programs import Start, state, wait_for
+from tests.edge.cli.programs import Start, entered, state, wait_for
 from tests.edge.cli.running import Ran, call, lines, run
 
 
@@ -40,7 +40,7 @@ def test_the_first_signal_drains_and_says_what_the_next_one_does(
     """W25."""
     job = gate(url, folder)
     program = start("shop:app")
-    wait_for(url, job, "processing")
+    entered(folder / "go")
     program.send(signal.SIGINT, "the next signal puts them back")
     (folder / "go").touch()
     assert program.wait() == 0
@@ -51,7 +51,7 @@ def test_8_the_second_signal_hands_jobs_back(url: str, folder: Path, start: Star
     """W23, W25: also of a thread that nothing can interrupt; no attempt is spent."""
     job = gate(url, folder)
     program = start("shop:app", "--processes", "2", "--log-format", "json")
-    wait_for(url, job, "processing")
+    entered(folder / "go")
     program.send(signal.SIGTERM, "the next signal puts them back")
     program.send(signal.SIGTERM, "the next signal kills the processes")
     assert program.wait() == 8
@@ -65,9 +65,9 @@ def test_8_two_signals_that_are_heard_at_once(url: str, folder: Path, start: Sta
     """A loop that was held up hears of both together; it must still hand back, and leave."""
     job = gate(url, folder)
     program = start("shop:app")
-    wait_for(url, job, "processing")
-    other = waits("shop.hold_up", folder / "on", url)
-    wait_for(url, other, "processing")
+    entered(folder / "go")
+    waits("shop.hold_up", folder / "on", url)
+    entered(folder / "on")
     program.send(signal.SIGTERM, "the next signal puts them back")
     program.send(signal.SIGTERM, "the next signal kills the processes")
     (folder / "on").touch()
@@ -81,16 +81,16 @@ def test_8_jobs_that_outlast_the_drain_time_are_handed_back(
 ) -> None:
     job = gate(url, folder)
     program = start("shop:app", "--drain-timeout", "0.2s")
-    wait_for(url, job, "processing")
+    entered(folder / "go")
     program.send(signal.SIGTERM)
     assert program.wait() == 8
     assert state(url, job) == "pending"
 
 
 def test_130_the_third_signal_kills(url: str, folder: Path, start: Start) -> None:
-    job = gate(url, folder)
+    gate(url, folder)
     program = start("shop:app")
-    wait_for(url, job, "processing")
+    entered(folder / "go")
     program.send(signal.SIGTERM, "the next signal puts them back")
     program.send(signal.SIGTERM, "the next signal kills the processes")
     program.send(signal.SIGTERM)
@@ -103,7 +103,7 @@ def test_sigusr1_stops_claiming_and_lets_the_rest_go_on(
 ) -> None:
     running = gate(url, folder)
     program = start("shop:app")
-    wait_for(url, running, "processing")
+    entered(folder / "go")
     program.send(signal.SIGUSR1, "no job is started any more")
     waiting = call("enqueue", "shop.send", '{"to": "a"}', "--queue", "mail", url=url).out.strip()
     (folder / "go").touch()
@@ -117,7 +117,7 @@ def test_sigusr1_stops_claiming_and_lets_the_rest_go_on(
 def test_sigusr2_shows_what_runs(url: str, folder: Path, start: Start) -> None:
     job = gate(url, folder)
     program = start("shop:app")
-    wait_for(url, job, "processing")
+    entered(folder / "go")
     program.send(signal.SIGUSR2, "in gate")
     assert "tasks" in program.stderr
     (folder / "go").touch()
