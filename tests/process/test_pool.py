@@ -13,6 +13,7 @@ import pytest
 
 import tenure
 from tests.process import pool_handlers as handlers
+from tests.process.waiting import alive
 from tests.runtime.scenes import errors_of, take_over
 from tests.runtime.world import World, open_world
 
@@ -35,18 +36,10 @@ def no_processes_left() -> Iterator[None]:
     assert left == []
 
 
-def alive(pid: int) -> bool:
-    """Whether it is there and more than a name that nobody has asked after."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
 def written(path: Path) -> int | None:
     """The process id in a file, once it is there."""
-    return int(path.read_text()) if path.exists() else None
+    text = path.read_text() if path.exists() else ""
+    return int(text) if text else None  # a file is there before what is written in it
 
 
 async def gone(*pids: int) -> None:

@@ -1,7 +1,6 @@
 """Programs whose workers have processes: none outlives its program, and how handlers are found."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.test_pool import STUCK, alive
-from tests.process.waiting import wait_until
+from tests.process.test_pool import STUCK
+from tests.process.waiting import kill_left, wait_gone
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,8 +20,7 @@ def started() -> Iterator[list[int]]:
     """Process ids of a test, of which none is left afterwards."""
     pids: list[int] = []
     yield pids
-    for pid in filter(alive, pids):
-        os.kill(pid, signal.SIGKILL)
+    kill_left(pids)
 
 
 def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
@@ -49,14 +47,6 @@ def begun(process: "subprocess.Popen[str]", pids: list[int]) -> None:
     line = process.stdout.readline()
     assert line, process.communicate()[1]
     pids += map(int, line.split())
-
-
-def wait_gone(pids: list[int]) -> None:
-    wait_until(
-        lambda: not any(map(alive, pids)),
-        lambda: f"{[pid for pid in pids if alive(pid)]} are still there",
-        seconds=10.0,
-    )
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

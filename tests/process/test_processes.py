@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.process.stage import Program, Stage
-from tests.process.waiting import wait_until
+from tests.process.waiting import alive, kill_left, wait_gone, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +20,7 @@ def nothing_left(stage: Stage) -> Iterator[None]:
     yield
     for program in stage.programs:
         program.kill()
-    for pid in filter(alive, born(stage)):
-        os.kill(pid, signal.SIGKILL)
+    kill_left(born(stage))
 
 
 def start(stage: Stage, processes: int = 2, **options: Any) -> Program:
@@ -47,22 +46,6 @@ def said(stage: Stage, text: str) -> list[str]:
 
 def born(stage: Stage) -> list[int]:
     return [entry["pid"] for entry in stage.ledger.read("born")]
-
-
-def alive(pid: int) -> bool:
-    """Whether it is there and more than a name that nobody has asked after."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def wait_gone(pids: list[int]) -> None:
-    wait_until(
-        lambda: not any(map(alive, pids)),
-        lambda: f"{[p for p in pids if alive(p)]} are still there",
-    )
 
 
 def ended(stage: Stage, program: Program) -> str:
