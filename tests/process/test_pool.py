@@ -448,7 +448,8 @@ async def crash(times: int, method: str) -> None:
                 found = await it.ended(job)
                 assert found.error is not None
                 assert (found.error.kind, found.attempt) == ("panic", 1)
-            assert len(errors_of(handle)) == len(kinds)
+            errors = errors_of(handle)
+            assert len(errors) == len(kinds), errors
         assert handle.healthy
         assert await it.run(handlers.echo, "healthy") == "healthy"
         assert handle.dropped_errors == 0
