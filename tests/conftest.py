@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-_LONGEST = 60.0  # seconds: what waits for ever fails instead
+_LONGEST, _LONGEST_SLOW = 60.0, 600.0  # seconds: what waits for ever fails instead
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -25,8 +25,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = inspect.signature(pyfuncitem.obj).parameters
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
 
+    longest = _LONGEST_SLOW if pyfuncitem.get_closest_marker("slow") else _LONGEST
+
     async def run() -> None:
-        async with asyncio.timeout(_LONGEST):
+        async with asyncio.timeout(longest):
             await pyfuncitem.obj(**arguments)
         leaked = asyncio.all_tasks() - {asyncio.current_task()}
         assert not leaked, f"tasks left behind: {leaked}"
