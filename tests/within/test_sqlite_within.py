@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -153,6 +154,21 @@ async def test_a_transaction_that_read_before_another_wrote_is_told_to_begin_aga
         await s.queue.dispatch("ship", within=s.caller.connection)
         await s.caller.commit()
         assert await s.pending() == 2
+
+
+async def test_a_transaction_that_has_read_nothing_waits_for_who_writes(tmp_path: Path) -> None:
+    """As long as its connection does for any write: it must not read before it has the lock."""
+    async with scene("sqlite3 begun", tmp_path) as s:
+        other = sqlite3.connect(s.path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("INSERT INTO notes VALUES ('other')")
+        commit = threading.Timer(0.2, other.execute, ["COMMIT"])
+        commit.start()
+        await s.queue.dispatch("ship", within=s.caller.connection)
+        await s.caller.commit()
+        commit.join()
+        other.close()
+        assert await s.pending() == 1
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///:memory:"])

@@ -14,12 +14,15 @@ from typing import TypeVar
 from tenure.clock import Clock
 from tenure.drivers.caller import refused, unwrapped
 from tenure.drivers.sqlite.faults import Fault, fault_of, translated
+from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
 from tenure.errors import StoreUnavailable
 
 __all__ = ["run_within"]
 
 R = TypeVar("R")
+
+_LOCK = statement("write_lock")
 
 
 async def run_within(connection: object, operation: Operation[R], path: str, clock: Clock) -> R:
@@ -62,7 +65,8 @@ def _savepoint(connection: sqlite3.Connection) -> Generator[None]:
     """A part of the caller's transaction that can be undone alone.
 
     Outside of a transaction one is begun where the connection would do so for its next change, so
-    that the caller's commit ends it.
+    that the caller's commit ends it. It has the lock for writing before anything is read: a
+    transaction that has read can only fail where another one writes before it does.
     """
     begun = not connection.in_transaction
     if begun:
@@ -73,6 +77,7 @@ def _savepoint(connection: sqlite3.Connection) -> Generator[None]:
     try:
         connection.execute("SAVEPOINT tenure")
         try:
+            connection.execute(_LOCK)
             yield
         except BaseException:
             if connection.in_transaction:
