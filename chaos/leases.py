@@ -31,6 +31,7 @@ class Early(msgspec.Struct, frozen=True):
     hold: Hold
     at: float
     seconds: float  # that it would have lasted
+    taker: str  # a process: who reclaimed it, or had it next where that is not known
     excused: bool
 
 
@@ -47,7 +48,7 @@ def leases(known: Facts) -> Iterator[Violation]:
     for found in early(known):
         if not found.excused:
             text = f"hold {found.hold.serial}, {found.seconds:.2f} s before its end"
-            yield Violation("taken early", found.hold.job_id, text)
+            yield Violation("taken early", found.hold.job_id, text + _when(known, found))
     for recovery in recoveries(known):
         if recovery.seconds > recovery.bound:
             text = f"after {recovery.seconds:.1f} s, at most {recovery.bound:.1f} s"
@@ -67,7 +68,19 @@ def early(known: Facts) -> Iterator[Early]:
             proof = max(at for at in known.proofs(one) if at <= taken)
             if taken < proof + LEASE:
                 excused = _in_the_gap(known, proof, taken, reclaim)
-                yield Early(hold, taken, proof + LEASE - taken, excused)
+                taker = other.process if reclaim is None else reclaim.process
+                yield Early(hold, taken, proof + LEASE - taken, taker, excused)
+
+
+def _when(known: Facts, found: Early) -> str:
+    """Who took it, and how near that was to what would be an excuse."""
+    text = f", by {found.taker}"
+    if (ready := known.ready.get(found.taker)) is not None:
+        text += f", ready {found.at - ready:.2f} s before"
+    forward = [shift.at for shift in known.shifts if shift.forward and shift.at < found.at]
+    if forward:
+        text += f"; the clock was set forward {found.at - max(forward):.2f} s before"
+    return text
 
 
 def _reclaim(known: Facts, job_id: str, after: float, until: float) -> Entry | None:
