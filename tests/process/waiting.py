@@ -1,4 +1,7 @@
-"""The only wait of these tests: until something is so, or a deadline that says what it was."""
+"""The only wait of these tests: until something is so, or a deadline that says what it was.
+
+And what is asked of processes that may end at any moment.
+"""
 
 import os
 import signal
