@@ -232,10 +232,15 @@ class ExpiredHold(Struct, frozen=True, kw_only=True):
 
 
 class Expired(Struct, frozen=True, kw_only=True):
-    """Holds whose lease has run out, with the store's time of the look."""
+    """Holds whose lease has run out, with the store's time of the look.
+
+    `steady`: for how many seconds that time has gone on without being set, as far as the store
+    knows (inf where it knows of no time at which it was set); None where it cannot tell.
+    """
 
     now: datetime
     holds: tuple[ExpiredHold, ...]
+    steady: float | None = None
 
 
 # --- answers of extend and record -----------------------------------------------------------------

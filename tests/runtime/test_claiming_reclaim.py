@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,73 @@ async def test_w05_when_the_clock_has_jumped_only_what_stands_unextended_is_recl
             record = await world.queue.get(alive.hold.job_id)
             assert (record.state, record.serial) == ("processing", alive.hold.serial)
             await world.inner.record([(alive.hold, tenure.Completed())])
+
+
+@each_store
+@pytest.mark.parametrize("since", [0.0, 20.0])
+async def test_w05_a_worker_that_starts_after_the_clock_was_set_forward_takes_nothing_of_the_living(
+    store: str, tmp_path: Path, since: float
+) -> None:
+    """I6: all leases look run out to it; that the clock was set, the store has from who looked."""
+    async with open_world(store, tmp_path) as world:
+        assert (await world.inner.expired(1)).steady == inf  # as any worker looks when it starts
+        await world.queue.dispatch_many([tenure.Call("work", name) for name in ("alive", "dead")])
+        alive, _ = await world.claim_elsewhere(2, lease=60.0)
+        await world.advance(1.0)
+        world.clock.step_wall(3600.0)
+        if since:  # others have looked meanwhile, and some have claimed, but none has extended
+            assert (await world.inner.expired(1)).steady == 0.0
+            await world.advance(since)
+        worker, starts = counting(world, lease=5.0)
+        began = world.clock.monotonic()
+        async with running(world, worker):
+            await world.advance(0.1)
+            for _ in range(6):
+                assert starts == []
+                await world.inner.extend([alive.hold], 60.0)
+                await world.advance(9.9)
+            assert world.clock.monotonic() < began + 60.0
+            await world.inner.extend([alive.hold], 60.0)
+            await world.advance(6.0)
+            assert starts == [("dead", 2)]
+            record = await world.queue.get(alive.hold.job_id)
+            assert (record.state, record.serial) == ("processing", alive.hold.serial)
+            await world.inner.record([(alive.hold, tenure.Completed())])
+
+
+@each_store
+async def test_w05_a_worker_that_starts_long_after_the_clock_was_set_takes_over_at_once(
+    store: str, tmp_path: Path
+) -> None:
+    """W5, I7: who lives has extended since."""
+    async with open_world(store, tmp_path) as world:
+        await world.inner.expired(1)
+        world.clock.step_wall(3600.0)
+        await world.inner.expired(1)
+        await world.queue.dispatch("work")
+        await world.claim_elsewhere(lease=5.0)
+        await world.advance(30.0)
+        assert (await world.inner.expired(1)).steady == 30.0
+        worker, starts = counting(world)
+        async with running(world, worker):
+            await world.advance(0.01)
+            assert starts == [(None, 2)]
+
+
+@each_store
+async def test_w05_after_a_jump_a_crowd_of_dead_holds_comes_back_together(
+    store: str, tmp_path: Path
+) -> None:
+    """I7: they are watched side by side, more of them than are reclaimed at once."""
+    async with open_world(store, tmp_path) as world:
+        await world.queue.dispatch_many([tenure.Call("work")] * 1200)
+        await world.claim_elsewhere(1200, lease=30.0)
+        worker, starts = counting(world, lease=5.0)
+        async with running(world, worker):
+            await world.advance(1.0)
+            world.clock.step_wall(3600.0)
+            await world.advance(5.0 + 5.0 + 30.0 + 5.0)
+            assert starts == [(None, 2)] * 1200
 
 
 @each_store

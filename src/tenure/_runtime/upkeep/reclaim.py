@@ -2,9 +2,10 @@
 
 It leaves alone what runs here: after an outage this worker's own leases look run out too, until its
 keeper has extended them. So do those of what has ended here and waits to be written. When the
-store's clock has jumped, a lease that looks run out may be a living worker's: then only holds are
-reclaimed that this worker itself has seen unextended for their whole lease, by its monotonic clock.
-The same goes, whenever it is met, for a lease that ends later than its length from now.
+store's clock has jumped, while it looks or, where the store can tell, just before it began to, a
+lease that looks run out may be a living worker's: then only holds are reclaimed that this worker
+itself has seen unextended for their whole lease, by its monotonic clock. The same goes, whenever it
+is met, for a lease that ends later than its length from now.
 
 Where the store can see that the process of a worker has ended, it is asked every second or two
 to let that worker's leases end; all else takes its usual way, just earlier.
@@ -30,6 +31,7 @@ __all__ = ["RECLAIM_DELAYS", "Reclaimer"]
 RECLAIM_DELAYS = (0.0, 2.0, 10.0, 60.0, 300.0)
 
 _BATCH = 500
+_WATCHED = 10_000  # holds at once, after a jump: the next ones would be watched a lease later
 _LONGEST = 60.0
 _SHORTEN_EVERY = 1.6  # at most once in a second, and soon enough for two
 _AFTER_ERROR = 10.0
@@ -89,7 +91,8 @@ class Reclaimer:
     async def _look(self) -> float:
         """Look once, reclaim what may be; when to look again."""
         try:
-            found = await self._driver.expired(_BATCH)
+            limit = _BATCH if self._wary_until is None else _WATCHED
+            found = await self._driver.expired(limit)
             self._notice_jump(found)
             holds = self._reclaimable(found)
             own = set(self._slots.holds(self._clock.monotonic()))
@@ -109,10 +112,17 @@ class Reclaimer:
 
     def _notice_jump(self, found: Expired) -> None:
         offset = found.now.timestamp() - self._clock.monotonic()
-        if self._offset is not None and abs(offset - self._offset) > self._lease / 3:
+        if self._jumped(found, offset):
             self._wary_until = self._clock.monotonic() + self._lease
             self._seen.clear()
         self._offset = offset
+
+    def _jumped(self, found: Expired, offset: float) -> bool:
+        """Since the look before; at the first one, within the lease of any hold that it found."""
+        if self._offset is not None:
+            return abs(offset - self._offset) > self._lease / 3
+        longest = max([self._lease, *(entry.lease for entry in found.holds)])
+        return found.steady is not None and found.steady < longest
 
     def _wary(self) -> bool:
         """Since the jump for one lease, in which whoever lives extends, and until all is clear."""

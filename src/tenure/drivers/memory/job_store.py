@@ -7,6 +7,7 @@ thread and for several event loops.
 import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from math import inf
 
 from tenure.clock import Clock, SystemClock
 from tenure.driver import Driver, RecordItem
@@ -53,6 +54,8 @@ class JobStore(Driver):
         self._gone_workers: set[str] = set()  # those whose lifeline is cut
         self._hints = Hints(self._clock)
         self._arrivals: int = 0
+        self._ahead: float | None = None  # wall time minus monotonic time, at the last look
+        self._set_at: float | None = None  # the monotonic time when the other was seen to be set
 
     # --- the job store --------------------------------------------------------------------------
 
@@ -249,13 +252,23 @@ class JobStore(Driver):
         return record if record is not None and record.hold == hold else None
 
     async def expired(self, limit: int, *, now: datetime | None = None) -> Expired:
-        now = now or self._clock.now()
         with self._lock:
+            steady = None if now is not None else self._steady()
+            now = now or self._clock.now()
             holds = tuple(
                 ExpiredHold(hold=hold, until=until, lease=record.lease)
                 for until, hold, record in self._run_out(now, ahead=True)[:limit]
             )
-            return Expired(now=now, holds=holds)
+            return Expired(now=now, holds=holds, steady=steady)
+
+    def _steady(self) -> float:
+        """For how long the wall clock has not been set, as far as the looks until now can tell."""
+        monotonic = self._clock.monotonic()
+        ahead = self._clock.now().timestamp() - monotonic
+        if self._ahead is not None and abs(ahead - self._ahead) > 1.0:
+            self._set_at = monotonic
+        self._ahead = ahead
+        return inf if self._set_at is None else monotonic - self._set_at
 
     def _run_out(
         self, now: datetime, *, ahead: bool = False

@@ -14,21 +14,19 @@ import errno
 import logging
 import os
 import stat
-import sys
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import quote, unquote
 from weakref import finalize
 
 from tenure.clock import Clock
 from tenure.drivers.sqlite import leases
+from tenure.drivers.sqlite.boot import boot_id
 from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.fork import OwnFile
 
 __all__ = ["Lifelines"]
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NEW = ".new"
 _LEFT_AFTER = 86_400.0  # seconds after which a file of which nothing can be concluded is removed
 _TRIES = 10
@@ -43,7 +41,7 @@ class Lifelines:
         # Beside the file itself, as SQLite's own log, also when a symbolic link leads to it.
         self._database = None if path is None else os.path.realpath(path)
         self._folder = f"{self._database}-workers"
-        self._boot = _boot()
+        self._boot = boot_id()
         self._clock = clock
         self._told = False
 
@@ -177,16 +175,6 @@ class _Gone:
             return
         finally:
             self._file.close()
-
-
-def _boot() -> str | None:
-    """What tells this run of the system from all others; None where nothing does."""
-    if sys.platform != "linux":
-        return None
-    try:
-        return _BOOT.read_text("ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _lock(file: OwnFile) -> None:

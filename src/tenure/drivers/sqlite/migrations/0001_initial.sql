@@ -180,6 +180,15 @@ CREATE TABLE tenure_claims (
 
 CREATE INDEX tenure_claims_at ON tenure_claims (at);
 
+-- One row: how far the wall clock was ahead of the time since boot when a worker looked last, and at
+-- which of the latter it was first seen to have been set (NULL: not since that boot). Microseconds.
+CREATE TABLE tenure_clock (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    boot TEXT NOT NULL,
+    ahead INTEGER NOT NULL,
+    set_at INTEGER
+) STRICT;
+
 -- What workers say of themselves, for display.
 CREATE TABLE tenure_workers (
     id TEXT PRIMARY KEY,
