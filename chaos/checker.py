@@ -11,7 +11,7 @@ from typing import Any
 import tenure
 from chaos.facts import Facts, Hold, facts
 from chaos.holds import holds
-from chaos.leases import leases
+from chaos.leases import leases, lost_in_the_gap
 from chaos.ledger import Entry
 from chaos.load import LEASE, MAX_STALLS, known_ends
 from chaos.ticking import ticks
@@ -124,12 +124,19 @@ def _told(known: Facts) -> Iterator[Violation]:
 
 
 def _cancels(known: Facts) -> Iterator[Violation]:
-    """I1: what was cancelled while it waited stays so, and is not started."""
+    """I1: what was cancelled while it waited stays so, and is not started.
+
+    But for by a worker that had claimed it before, and has lost it in the documented gap.
+    """
     for entry in known.all("cancel done"):
         job = known.stored.get(entry.job_id)
         if job is None or known.retries[job.id]:
             continue
-        late = [start for start in known.starts.get(job.id, ()) if start.at > entry.at]
+        late = [
+            start
+            for start in known.starts.get(job.id, ())
+            if start.at > entry.at and not lost_in_the_gap(known, start, entry.at)
+        ]
         if job.state != "cancelled" or late:
             yield Violation("cancel undone", job.id, f"{job.state}, {len(late)} starts after it")
 

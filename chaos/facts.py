@@ -55,7 +55,7 @@ class Facts(msgspec.Struct):
     told: set[Hold]  # that they are lost
     extended: dict[Hold, list[float]]  # when that was asked for
     reclaims: dict[str, list[Entry]]
-    ready: dict[str, float]
+    looks: dict[str, Entry]  # the first one of each worker for expired leases
     shifts: list[Shift]
     accidents: list[Accident]
 
@@ -119,7 +119,7 @@ def facts(entries: Sequence[Entry], jobs: Sequence[tenure.Job[Any]]) -> Facts:
         told={Hold(e.job_id, e.serial) for w in TOLD for e in by_what.get(w, ())},
         extended={},
         reclaims={},
-        ready={e.process: e.at for e in by_what.get("ready", ())},
+        looks={e.process: e for e in by_what.get("looked", ())},
         shifts=[msgspec.json.decode(e.text, type=Shift) for e in by_what.get("clock", ())],
         accidents=_accidents(by_what),
     )

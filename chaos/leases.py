@@ -2,8 +2,9 @@
 
 What is known of a lease is known without doubt: it lasts for its length from the moment on at
 which its claim, or an extension that was answered, was *sent*. Whoever takes the job before that
-must have an excuse, of which there is one: it started in the moments after the clock was set
-forward, before the others could extend their leases (docs/guarantees.md).
+must have an excuse, of which there is one: it looked for the first time in the moments after the
+clock was set forward, before the others could extend their leases, and the store could not tell it
+of that (docs/guarantees.md).
 """
 
 from collections.abc import Iterator
@@ -11,16 +12,15 @@ from itertools import pairwise
 
 import msgspec
 
-from chaos.facts import Facts, Hold
+from chaos.facts import Facts, Hold, sent
 from chaos.ledger import Entry
 from chaos.load import LEASE
 from chaos.violation import Violation
 
-__all__ = ["Recovery", "early", "leases", "recoveries"]
+__all__ = ["Recovery", "early", "leases", "lost_in_the_gap", "recoveries"]
 
 INTERVAL = max(1.0, min(LEASE, 60.0))  # between two looks of a worker for leases that ran out (W5)
 GAP = LEASE / 3 + LEASE / 12  # within which who lives extends: a third, and the keeper's tick
-JUST_BEFORE = 0.5  # seconds from a worker's note that it is ready to its first look
 BUSY = 5.0  # seconds that the machine may take over all this
 STARTING = 3.0  # the same, for a worker to be started in the place of another one
 
@@ -75,8 +75,8 @@ def early(known: Facts) -> Iterator[Early]:
 def _when(known: Facts, found: Early) -> str:
     """Who took it, and how near that was to what would be an excuse."""
     text = f", by {found.taker}"
-    if (ready := known.ready.get(found.taker)) is not None:
-        text += f", ready {found.at - ready:.2f} s before"
+    if (first := known.looks.get(found.taker)) is not None:
+        text += f", whose first look was {found.at - first.at:.2f} s before"
     forward = [shift.at for shift in known.shifts if shift.forward and shift.at < found.at]
     if forward:
         text += f"; the clock was set forward {found.at - max(forward):.2f} s before"
@@ -89,11 +89,24 @@ def _reclaim(known: Facts, job_id: str, after: float, until: float) -> Entry | N
     return min(found, key=lambda entry: entry.at, default=None)
 
 
+def lost_in_the_gap(known: Facts, start: Entry, until: float) -> bool:
+    """Whether the hold of this start was reclaimed before then, with that excuse."""
+    reclaim = _reclaim(known, start.job_id, sent(start), until)
+    if reclaim is None:
+        return False
+    proof = max(at for at in known.proofs(start) if at <= reclaim.at)
+    return _in_the_gap(known, proof, reclaim.at, reclaim)
+
+
 def _in_the_gap(known: Facts, proof: float, taken: float, reclaim: Entry | None) -> bool:
-    takers = known.ready if reclaim is None else (reclaim.process,)
+    """Whether who took it, or anybody where that is not known, looked first just after a shift."""
+    looks = [
+        look
+        for look in known.looks.values()
+        if look.text == "blind" and (reclaim is None or look.process == reclaim.process)
+    ]
     return any(
-        proof < shift.at < taken
-        and any(-JUST_BEFORE <= known.ready[taker] - shift.at <= GAP for taker in takers)
+        proof < shift.at < taken and any(0 <= look.at - shift.at <= GAP for look in looks)
         for shift in known.shifts
         if shift.forward
     )

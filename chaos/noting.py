@@ -1,4 +1,5 @@
-"""The store as a worker of a run sees it: its claims are timed, its extensions are noted.
+"""The store as a worker of a run sees it: its claims are timed, its extensions and its first look
+for expired leases are noted.
 
 It changes nothing: what the worker asks and what it is answered are the same.
 """
@@ -25,6 +26,7 @@ class NotingDriver(PassingDriver):
         super().__init__(inner)
         self._ledger = ledger
         self._sent: dict[str, float] = {}  # by the token of the claim
+        self._looked = False
 
     async def open(self) -> None:
         return
@@ -53,6 +55,14 @@ class NotingDriver(PassingDriver):
     async def _timed(self, request: tenure.ClaimRequest, call: Callable[[], Awaitable[T]]) -> T:
         self._sent.setdefault(request.token, time.monotonic())
         return await call()
+
+    async def expired(self, limit: int, *, now: datetime | None = None) -> tenure.Expired:
+        """The first answer is noted, as `blind` where it cannot tell whether a clock was set."""
+        found = await self.inner.expired(limit, now=now)
+        if not self._looked:
+            self._looked = True
+            self._ledger.note("looked", text="blind" if found.steady is None else "")
+        return found
 
     def keeper_handle(self) -> KeeperHandle:
         return _NotingKeeper(self.inner.keeper_handle(), self._ledger)

@@ -129,7 +129,8 @@ TAKEN = [
     *(*dispatched(), STARTED, FENCED_FIRST, noted("reclaimed", 3.9, process="x")),
     *ran(4.0, serial=2, attempt=2, process="x"),
 ]
-READY = noted("ready", 3.5, job_id="", process="x")
+LOOKED = noted("looked", 3.5, job_id="", process="x", text="blind")
+TOLD = noted("looked", 3.5, job_id="", process="x")  # by the store, since when its time is true
 OUTAGE = [noted("step", 5.0, text="server"), noted("step over", 7.0, text="server")]
 KILLED_AND_OVERLAPPING = [
     *(*dispatched(), STARTED, noted("killed", 4.0, text="w")),
@@ -179,7 +180,7 @@ def test_what_was_cancelled_or_retried_by_hand_may_end_so() -> None:
 
 def test_what_was_taken_in_the_documented_gap_is_counted_and_no_violation() -> None:
     """A worker that starts when the clock was just set forward has nothing to compare with."""
-    entries = [*TAKEN, clock(3.0, 3600.0), READY]
+    entries = [*TAKEN, clock(3.0, 3600.0), LOOKED]
     jobs = [changed(result=["x", 2, "p"])]
     assert check(entries, jobs) == []
     counted = numbers(entries, jobs, [])
@@ -192,8 +193,22 @@ def test_a_start_beside_a_handler_whose_worker_was_killed_then_is_found() -> Non
 
 
 def test_a_hold_that_was_taken_in_the_gap_ends_there_though_its_worker_is_killed_later() -> None:
-    entries = [*KILLED_AND_OVERLAPPING, clock(3.0, 3600.0), READY]
+    entries = [*KILLED_AND_OVERLAPPING, clock(3.0, 3600.0), LOOKED]
     assert check(entries, [changed(result=["x", 2, "p"])]) == []
+
+
+def test_who_lost_a_job_in_the_gap_may_start_it_though_it_is_cancelled_then() -> None:
+    """Its claim was answered late, and it has not heard of any of this."""
+    entries = [
+        *(TRIED, STORED, clock(3.0, 3600.0), LOOKED, noted("reclaimed", 3.6, process="x")),
+        *(noted("cancel tried", 3.7), noted("cancel done", 3.8)),
+        noted("started", 4.0, attempt=1, serial=1, text="2.5"),
+        *(noted("fenced", 4.1, serial=1), noted("ended", 4.2, serial=1)),
+    ]
+    jobs = [changed(state=State.CANCELLED, result=None)]
+    assert check(entries, jobs) == []
+    without = [entry for entry in entries if entry != LOOKED]
+    assert {violation.kind for violation in check(without, jobs)} == {"cancel undone"}
 
 
 def test_a_recovery_in_time_is_none_and_an_outage_may_delay_it() -> None:
@@ -283,15 +298,16 @@ def test_ticks_that_a_clock_has_jumped_over_may_be_missing() -> None:
             [changed(id=i, limits=("rate",)) for i in MANY[: 3 * RATE]],
         ),
         ("taken early", TAKEN, [changed(result=["x", 2, "p"])]),
-        ("taken early", [*TAKEN, clock(3.0, -3600.0), READY], [changed(result=["x", 2, "p"])]),
+        ("taken early", [*TAKEN, clock(3.0, -3600.0), LOOKED], [changed(result=["x", 2, "p"])]),
+        ("taken early", [*TAKEN, clock(3.0, 3600.0), TOLD], [changed(result=["x", 2, "p"])]),
         (
             "taken early",  # by one that has run for longer than the others need to extend
-            [*TAKEN, clock(2.1, 3600.0), READY],
+            [*TAKEN, clock(2.1, 3600.0), LOOKED],
             [changed(result=["x", 2, "p"])],
         ),
         (
             "taken early",  # of a lease that was extended after the clock was set
-            [*TAKEN, clock(3.0, 3600.0), noted("extended", 3.2, serial=1), READY],
+            [*TAKEN, clock(3.0, 3600.0), noted("extended", 3.2, serial=1), LOOKED],
             [changed(result=["x", 2, "p"])],
         ),
         ("recovered late", recovered(100.0), [changed(result=["x", 2, "p"])]),
