@@ -220,8 +220,7 @@ class Driver(Beside, ABC):
         A lease has run out from its last instant on. After these come holds that end later than
         their whole lease from now, since the clock was set back: told apart by an end after `now`.
 
-        A store that can tell since when its clock has not been set says so in `steady`, so that a
-        worker that starts just afterwards does not take the leases of the living for run out.
+        `steady` tells a worker that starts of a clock that was set, where the store knows of it.
         """
         raise Unsupported("expired")
 

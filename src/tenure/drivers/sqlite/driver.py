@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from tenure.beside import Lifeline
 from tenure.clock import Clock
 from tenure.driver import Capability, RecordItem
@@ -27,7 +25,6 @@ from tenure.drivers.sqlite import (
     ticking,
 )
 from tenure.drivers.sqlite.beside import Beside
-from tenure.drivers.sqlite.boot import boot_id
 from tenure.drivers.sqlite.claim import claim
 from tenure.drivers.sqlite.connection import Settings, is_path
 from tenure.drivers.sqlite.engine import Engine
@@ -35,7 +32,7 @@ from tenure.drivers.sqlite.enqueue import enqueue
 from tenure.drivers.sqlite.exchange import exchange
 from tenure.drivers.sqlite.history import history
 from tenure.drivers.sqlite.lifelines import Lifelines
-from tenure.drivers.sqlite.steady import note, steady
+from tenure.drivers.sqlite.steady import steady
 from tenure.drivers.sqlite.within import run_within
 from tenure.errors import InvalidConfiguration
 from tenure.history import PastAttempt
@@ -108,7 +105,6 @@ class SqliteDriver(Beside):
             raise InvalidConfiguration("busy_timeout", busy_timeout, "must be 0 to 3600 seconds")
         self._path = path
         self._clock = clock
-        self._boot = boot_id()
         self._engine = Engine(
             Settings(
                 path=path, synchronous=synchronous, busy_timeout=busy_timeout, migrate=migrate
@@ -166,16 +162,7 @@ class SqliteDriver(Beside):
 
     async def expired(self, limit: int, *, now: datetime | None = None) -> Expired:
         found = await self._engine.read(leases.expired(limit, now))
-        return found if now is not None else replace(found, steady=await self._steady())
-
-    async def _steady(self) -> float | None:
-        """For how long the wall clock has gone on without being set; None where nothing tells."""
-        if self._boot is None:
-            return None
-        known = await self._engine.read(steady(self._boot, self._clock))
-        if known is None:
-            return await self._engine.write(note(self._boot, self._clock))
-        return known
+        return found if now else await steady(found, self._engine, self._clock)
 
     async def reclaim(
         self,

@@ -9,12 +9,17 @@ The holds of another boot are nobody's any more, whatever became of the clock in
 
 from math import inf
 
+from msgspec.structs import replace
+
 from tenure.clock import Clock
+from tenure.drivers.sqlite.boot import boot_id
 from tenure.drivers.sqlite.encoding import micros, span
+from tenure.drivers.sqlite.engine import Engine
 from tenure.drivers.sqlite.statements import statement
 from tenure.drivers.sqlite.transaction import Operation, Transaction
+from tenure.types import Expired
 
-__all__ = ["note", "steady"]
+__all__ = ["steady"]
 
 _SEEN = statement("clock_seen")
 _NOTE = statement("clock_note")
@@ -23,7 +28,18 @@ _SECOND = 1_000_000
 _TOLERANCE = _SECOND  # between two looks at both clocks, on a machine that may be busy
 
 
-def steady(boot: str, clock: Clock) -> Operation[float | None]:
+async def steady(found: Expired, engine: Engine, clock: Clock) -> Expired:
+    """The same, with for how long the clock has not been set. Writes only where that is new."""
+    boot = boot_id()
+    if boot is None:
+        return found
+    known = await engine.read(_known(boot, clock))
+    if known is None:
+        known = await engine.write(_note(boot, clock))
+    return replace(found, steady=known)
+
+
+def _known(boot: str, clock: Clock) -> Operation[float | None]:
     """For how many seconds, inf where it was never set; None where that has to be noted first."""
 
     def run(transaction: Transaction) -> float | None:
@@ -36,11 +52,11 @@ def steady(boot: str, clock: Clock) -> Operation[float | None]:
     return run
 
 
-def note(boot: str, clock: Clock) -> Operation[float]:
+def _note(boot: str, clock: Clock) -> Operation[float]:
     """Keep that the clock was set, or that nothing is known of this boot, unless it is kept."""
 
     def run(transaction: Transaction) -> float:
-        known = steady(boot, clock)(transaction)
+        known = _known(boot, clock)(transaction)
         if known is not None:
             return known
         ahead, since_boot = _looked(clock)
